@@ -1,0 +1,1 @@
+"""Audit of training runs: deterministic rules, measured evidence, honest coverage."""

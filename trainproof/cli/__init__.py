@@ -1,0 +1,1 @@
+"""argv in, bytes and an exit code out. No decisions live here."""

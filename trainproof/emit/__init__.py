@@ -1,0 +1,1 @@
+"""Emitters: pure functions from the finished report to bytes."""

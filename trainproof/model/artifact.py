@@ -1,0 +1,66 @@
+"""What the walk found: artifacts, the runs they belong to, and what is not judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What a recognised artifact holds."""
+
+    LOG = "log"
+    CHECKPOINT = "checkpoint"
+    CONFIG = "config"
+
+
+class Content(StrEnum):
+    """What a file turned out to be when there is nothing in it to judge.
+
+    ``LOUD`` lists those which a person expected to be judged: they make the audit say so.
+    """
+
+    NOT_A_LOG = "not-a-log"
+    EMPTY = "empty"
+    HEADER_ONLY = "header-only"
+    LFS_POINTER = "git-lfs-pointer"
+    MARKUP_PAGE = "markup-page"
+    SUMMARY_ONLY = "summary-only"
+    UNSUPPORTED = "unsupported-format"
+    LINK_OUT_OF_ROOT = "link-out-of-root"
+    NOT_REGULAR = "not-a-regular-file"
+    EXCLUDED = "excluded"
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One recognised file in a store.
+
+    ``path`` is POSIX, relative to ``root``, and is the stable name used in every report.
+    ``size`` is in bytes. ``reader`` names an entry of ``trainproof.readers.READERS``.
+    """
+
+    root: str
+    path: str
+    size: int
+    kind: Kind
+    reader: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """A file that was seen and not judged, with what it is."""
+
+    root: str
+    path: str
+    content: Content
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Artifacts that are judged together; ``id`` is a path relative to ``root``."""
+
+    id: str
+    root: str
+    artifacts: tuple[Artifact, ...]

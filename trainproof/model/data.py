@@ -1,0 +1,287 @@
+"""What readers produce and what rules are bound from: columns, series, facts, faults, views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .artifact import Content
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Role(StrEnum):
+    """What a logged scalar measures."""
+
+    LOSS = "loss"
+    METRIC = "metric"
+    REWARD = "reward"
+    LR = "lr"
+    GRAD_NORM = "grad_norm"
+    STEP = "step"
+    EPOCH = "epoch"
+    WALL_TIME = "wall_time"
+    STEP_TIME = "step_time"
+    LOADER_TIME = "loader_time"
+    THROUGHPUT = "throughput"
+    LOSS_SCALE = "loss_scale"
+    GPU_UTIL = "gpu_util"
+    GPU_MEMORY = "gpu_memory"
+    KL = "kl"
+    ENTROPY = "entropy"
+    OTHER = "other"
+    UNKNOWN = "unknown"
+
+
+class Split(StrEnum):
+    TRAIN = "train"
+    EVAL = "eval"
+    TEST = "test"
+
+
+class Scope(StrEnum):
+    """Whether one point stands for an optimizer step (or a window of them) or for an epoch."""
+
+    STEP = "step"
+    EPOCH = "epoch"
+
+
+class Direction(StrEnum):
+    """Which way is better."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    NONE = "none"
+
+
+class Axis(StrEnum):
+    """What the step numbers of a column count."""
+
+    STEP = "step"
+    EPOCH = "epoch"
+    SAMPLES = "samples"
+    INDEX = "index"
+
+
+class Regime(StrEnum):
+    """The kind of training, as far as the logged columns show it."""
+
+    SUPERVISED = "supervised"
+    PREFERENCE = "preference"
+    REINFORCEMENT = "reinforcement"
+    ADVERSARIAL = "adversarial"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What the one table of names says about a logged tag.
+
+    ``component`` is None for the total (``loss``) and a name for a part of it (``loss_cls``).
+    ``base`` is the tag without split, scope and separators: two writers of one run that log
+    ``train/loss`` and ``train_loss`` agree on it.
+    """
+
+    role: Role
+    base: str
+    split: Split = Split.TRAIN
+    scope: Scope = Scope.STEP
+    component: str | None = None
+    direction: Direction = Direction.NONE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """One logged scalar as a reader found it, in log order.
+
+    ``steps``: int64 (n,), numbers of the ``axis``. ``values``: float64 (n,), NaN and infinities
+    kept. ``lines``: int64 (n,), 1-based source lines, for text formats. ``walls``: float64 (n,),
+    seconds since the epoch, where the format records a clock.
+    """
+
+    tag: str
+    steps: Ints
+    values: Floats
+    axis: Axis = Axis.STEP
+    lines: Ints | None = None
+    walls: Floats | None = None
+
+    def __post_init__(self) -> None:
+        for array in (self.steps, self.values, self.lines, self.walls):
+            if array is None:
+                continue
+            if array.shape != self.values.shape or array.ndim != 1:
+                raise ValueError(f"{self.tag}: arrays differ in shape")
+            array.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, index: Ints | NDArray[np.bool_] | slice) -> Column:
+        """The same column at the given positions."""
+        return Column(
+            self.tag,
+            self.steps[index],
+            self.values[index],
+            self.axis,
+            None if self.lines is None else self.lines[index],
+            None if self.walls is None else self.walls[index],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """A column with its place and its meaning. The only thing series rules judge."""
+
+    artifact: str
+    identity: Identity
+    column: Column
+    also_in: tuple[str, ...] = ()
+
+    @property
+    def tag(self) -> str:
+        return self.column.tag
+
+    @property
+    def steps(self) -> Ints:
+        return self.column.steps
+
+    @property
+    def values(self) -> Floats:
+        return self.column.values
+
+    @property
+    def role(self) -> Role:
+        return self.identity.role
+
+    @property
+    def split(self) -> Split:
+        return self.identity.split
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def line(self, index: int) -> int | None:
+        """1-based source line of the point at ``index``, where the format has lines."""
+        lines = self.column.lines
+        return None if lines is None else int(lines[index])
+
+
+class FaultCode(StrEnum):
+    TRUNCATED = "truncated"
+    CORRUPT = "corrupt"
+    TOO_LARGE = "too-large"
+    IO = "io"
+    READER_FAILED = "reader-failed"
+    CRASHED = "reader-crashed"
+    TIMEOUT = "reader-timeout"
+    MEMORY = "reader-memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A problem met while reading; a value, never an exception across a boundary.
+
+    ``fatal`` means that nothing (more) of the artifact could be read and that this was not
+    the file's natural end. A cut last record is a fault that is not fatal.
+    """
+
+    code: FaultCode
+    artifact: str
+    detail: str
+    fatal: bool
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a run declares about itself. None where it does not say."""
+
+    framework: str | None = None
+    max_steps: int | None = None
+    max_epochs: float | None = None
+    steps_per_epoch: int | None = None
+    last_step: int | None = None
+    last_epoch: float | None = None
+    logging_steps: int | None = None
+    warmup_steps: int | None = None
+    batch_size: int | None = None
+    grad_accumulation: int | None = None
+    world_size: int | None = None
+    seed: int | None = None
+    precision: str | None = None
+    scheduler: str | None = None
+    learning_rate: float | None = None
+    max_grad_norm: float | None = None
+    best_metric_name: str | None = None
+    best_metric: float | None = None
+    best_checkpoint: str | None = None
+    greater_is_better: bool | None = None
+    num_classes: int | None = None
+    regime: Regime | None = None
+    finished: bool | None = None
+
+    def over(self, other: Facts) -> Facts:
+        """Self where it says something, ``other`` elsewhere."""
+        said = {f.name: v for f in fields(self) if (v := getattr(self, f.name)) is not None}
+        return replace(other, **said)
+
+
+@dataclass(frozen=True, slots=True)
+class NotJudgeable:
+    """A reader's word that a file it claimed holds no series to judge."""
+
+    content: Content
+    detail: str = ""
+
+
+Item = Column | Facts | Fault | NotJudgeable
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    """A place where the step count of one artifact falls back.
+
+    ``resume``: training went on from an earlier saved step; the redone steps replace the first
+    ones. Otherwise a new attempt (or another run) begins.
+    """
+
+    artifact: str
+    from_step: int
+    to_step: int
+    resume: bool
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attempt:
+    """One execution of a run. ``superseded``: a later attempt starts over and goes further."""
+
+    index: int
+    series: tuple[Series, ...]
+    superseded: bool = False
+
+    def select(self, role: Role, split: Split | None = None) -> Iterator[Series]:
+        for one in self.series:
+            if one.role is role and (split is None or one.split is split):
+                yield one
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunView:
+    """Everything known about one run: the only thing a rule's needs can be bound from."""
+
+    id: str
+    attempts: tuple[Attempt, ...] = ()
+    facts: Facts = field(default_factory=Facts)
+    faults: tuple[Fault, ...] = ()
+    rewinds: tuple[Rewind, ...] = ()
+    regime: Regime = Regime.SUPERVISED
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        return tuple(one for attempt in self.attempts for one in attempt.series)

@@ -1,0 +1,213 @@
+"""What rules say and what the framework records of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+Value = int | float | str | bool
+
+
+class Level(StrEnum):
+    FAIL = "FAIL"
+    WARN = "WARN"
+    INFO = "INFO"
+
+
+class State(StrEnum):
+    CLEAN = "clean"
+    FIRED = "fired"
+    NOT_CHECKED = "not-checked"
+
+
+class Public(StrEnum):
+    """The public coverage vocabulary, ``notchecked/1``, which users of 0.22 already parse."""
+
+    CHECKED = "CHECKED"
+    DEGENERATE = "NOT_CHECKED/DATA_DEGENERATE"
+    CHECKER_FAILED = "NOT_CHECKED/CHECKER_FAILED"
+    WAIVED = "NOT_CHECKED/WAIVED"
+    PREREQUISITE = "NOT_CHECKED/PREREQUISITE_FAILED"
+    CALLER = "OUT_OF_SCOPE/CALLER"
+    TRANSIENT = "OUT_OF_SCOPE/DATA_TRANSIENT"
+    PERMANENT = "OUT_OF_SCOPE/DATA_PERMANENT"
+
+
+class Owner(StrEnum):
+    """Who can change that a check did not run."""
+
+    CALLER = "caller"
+    RUN = "run"
+    FILE = "file"
+    TOOL = "trainproof"
+
+
+class Skip(StrEnum):
+    """Why a rule was not applied. The value is public; ``SKIPS`` says what it means."""
+
+    NOT_REACHED = "not-reached"
+    DISABLED = "disabled"
+    WAIVED = "waived"
+    NEED_ABSENT = "need-absent"
+    NEED_UNREADABLE = "need-unreadable"
+    NEED_TOO_SHORT = "need-too-short"
+    NEED_DEGENERATE = "need-degenerate"
+    NOT_FINITE = "not-finite"
+    NOT_A_LOSS = "not-a-loss"
+    START_MISSING = "start-missing"
+    REGIME = "regime"
+    LOW_POWER = "low-power"
+    UNDECIDED = "undecided"
+    BUDGET = "budget"
+    CHECKER_FAILED = "checker-failed"
+    WORKER_CRASHED = "worker-crashed"
+    WORKER_TIMEOUT = "worker-timeout"
+    WORKER_MEMORY = "worker-memory"
+
+
+@dataclass(frozen=True, slots=True)
+class SkipInfo:
+    """The public face of one skip. ``reason`` is the sentence of ``checks.skipped``."""
+
+    public: Public
+    owner: Owner
+    reason: str
+
+
+SKIPS: Mapping[Skip, SkipInfo] = {
+    Skip.NOT_REACHED: SkipInfo(Public.CHECKER_FAILED, Owner.TOOL, "the audit ended before it"),
+    Skip.DISABLED: SkipInfo(Public.CALLER, Owner.CALLER, "not selected by the caller"),
+    Skip.WAIVED: SkipInfo(Public.WAIVED, Owner.CALLER, "waived by the caller"),
+    Skip.NEED_ABSENT: SkipInfo(Public.TRANSIENT, Owner.RUN, "the run does not log what it needs"),
+    Skip.NEED_UNREADABLE: SkipInfo(
+        Public.PREREQUISITE, Owner.FILE, "a file that may hold what it needs could not be read"
+    ),
+    Skip.NEED_TOO_SHORT: SkipInfo(Public.DEGENERATE, Owner.RUN, "too few points"),
+    Skip.NEED_DEGENERATE: SkipInfo(
+        Public.DEGENERATE, Owner.RUN, "the values it needs carry no information for it"
+    ),
+    Skip.NOT_FINITE: SkipInfo(
+        Public.PREREQUISITE, Owner.RUN, "the series holds values that are not finite"
+    ),
+    Skip.NOT_A_LOSS: SkipInfo(
+        Public.PREREQUISITE, Owner.RUN, "the series is logged as a loss and does not look like one"
+    ),
+    Skip.START_MISSING: SkipInfo(
+        Public.DEGENERATE, Owner.RUN, "the log does not show the start of the run"
+    ),
+    Skip.REGIME: SkipInfo(
+        Public.PERMANENT, Owner.RUN, "the rule has no meaning for this kind of training"
+    ),
+    Skip.LOW_POWER: SkipInfo(
+        Public.DEGENERATE, Owner.RUN, "the noise of the series could hide what it looks for"
+    ),
+    Skip.UNDECIDED: SkipInfo(Public.DEGENERATE, Owner.RUN, "the measurement does not decide it"),
+    Skip.BUDGET: SkipInfo(Public.CALLER, Owner.CALLER, "a limit was reached first"),
+    Skip.CHECKER_FAILED: SkipInfo(Public.CHECKER_FAILED, Owner.TOOL, "the check itself failed"),
+    Skip.WORKER_CRASHED: SkipInfo(Public.CHECKER_FAILED, Owner.TOOL, "its process crashed"),
+    Skip.WORKER_TIMEOUT: SkipInfo(Public.CHECKER_FAILED, Owner.TOOL, "its time limit was reached"),
+    Skip.WORKER_MEMORY: SkipInfo(Public.CHECKER_FAILED, Owner.TOOL, "its memory limit was reached"),
+}
+
+TOOL_FAULTS = frozenset(skip for skip, info in SKIPS.items() if info.owner is Owner.TOOL)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The place an evidence record points at. ``line`` is 1-based."""
+
+    artifact: str
+    series: str | None = None
+    tensor: str | None = None
+    first_step: int | None = None
+    last_step: int | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Measured numbers and their place. Carries no prose.
+
+    ``variant`` names a declared circumstance of the rule, "" for its main form.
+    """
+
+    where: Where
+    measured: Mapping[str, Value]
+    variant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """The rule examined its inputs and found nothing; ``measured`` is what it looked at."""
+
+    measured: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    evidence: tuple[Evidence, ...]
+
+    def __post_init__(self) -> None:
+        if not self.evidence:
+            raise ValueError("Fired needs at least one Evidence")
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """The rule examined its inputs and cannot judge them."""
+
+    measured: Mapping[str, Value] = field(default_factory=dict)
+    skip: Skip = Skip.UNDECIDED
+
+
+Outcome = Clean | Fired | Undecided
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One application of a rule: to one series of one attempt, or to the whole subject."""
+
+    state: State
+    skip: Skip | None = None
+    series: str | None = None
+    attempt: int = 0
+    measured: Mapping[str, Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if (self.state is State.NOT_CHECKED) != (self.skip is not None):
+            raise ValueError("a skip goes with NOT_CHECKED and only with it")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A rule that fired: where, with which numbers, at which level."""
+
+    level: Level
+    evidence: Evidence
+    thresholds: Mapping[str, Value]
+    attempt: int = 0
+    superseded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of the subject x rule matrix: its state, its applications, and its hits."""
+
+    rule: str
+    state: State
+    skip: Skip | None
+    checks: tuple[Check, ...]
+    hits: tuple[Hit, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.state is State.NOT_CHECKED) != (self.skip is not None):
+            raise ValueError("a skip goes with NOT_CHECKED and only with it")
+        if (self.state is State.FIRED) != bool(self.hits):
+            raise ValueError("hits go with FIRED and only with it")
+
+
+def not_checked(rule: str, skip: Skip, detail: Mapping[str, Value] | None = None) -> Cell:
+    """A cell in which the rule was not applied at all."""
+    check = Check(State.NOT_CHECKED, skip, measured=dict(detail or {}))
+    return Cell(rule, State.NOT_CHECKED, skip, (check,))

@@ -1,0 +1,314 @@
+"""The public report, schema version 4: field names are JSON keys, and emitters need nothing else.
+
+Numbers that JSON cannot spell are the strings "NaN", "Infinity" and "-Infinity"; text holds no
+lone surrogates. Once released, a field is never removed or given another meaning within one
+schema version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+from .outcome import Level, Value
+
+SCHEMA_VERSION = 4
+COVERAGE_SCHEMA = "notchecked/1"
+Number = int | float | str
+"""A number, or the spelling of one that JSON lacks."""
+
+
+class Verdict(StrEnum):
+    """Ordered by severity: FAIL > WARN > NOT-CHECKED > PASS."""
+
+    FAIL = "FAIL"
+    WARN = "WARN"
+    NOT_CHECKED = "NOT-CHECKED"
+    PASS = "PASS"
+
+    @property
+    def severity(self) -> int:
+        """0 for PASS up to 3 for FAIL."""
+        return len(Verdict) - 1 - list(Verdict).index(self)
+
+
+class ExitCode(IntEnum):
+    """0 judged, no FAIL; 1 at least one FAIL (or what --fail-on names); 2 could not judge."""
+
+    OK = 0
+    FAIL = 1
+    CANNOT_JUDGE = 2
+
+
+class FailOn(StrEnum):
+    """The lowest verdict that makes the exit code 1."""
+
+    FAIL = "fail"
+    WARN = "warn"
+    NOT_CHECKED = "not-checked"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """``path`` is relative to the audited root; ``line`` is 1-based, None for binary files."""
+
+    path: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    id: str
+    level: Level
+    message: str
+    evidence: str
+    source: str
+    measured: Mapping[str, Value]
+    thresholds: Mapping[str, Value]
+    location: Location
+    variant: str = ""
+    series: str | None = None
+    tensor: str | None = None
+    segment: int = 0
+    superseded: bool = False
+    first_step: int | None = None
+    last_step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """One application of a rule, to one series of one segment or to the whole subject."""
+
+    state: str
+    series: str | None = None
+    segment: int = 0
+    skip: str | None = None
+    measured: Mapping[str, Value] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDetail:
+    """One cell of the subject x rule matrix, in full."""
+
+    state: str
+    skip: str | None
+    owner: str | None
+    applications: tuple[Application, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageBlock:
+    """The ``notchecked/1`` block that consumers of 0.22 parse."""
+
+    schema: str
+    states: Mapping[str, str]
+    counts: Mapping[str, int]
+    total: int
+    checked: int
+    checked_pct: float
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """``ran``: rule ids that were applied. ``skipped``: rule id to the reason it was not."""
+
+    ran: tuple[str, ...]
+    skipped: Mapping[str, str]
+    coverage: CoverageBlock
+    details: Mapping[str, CheckDetail]
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactEntry:
+    path: str
+    reader: str
+    kind: str
+    size: int
+    status: str = "read"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One execution within a run, with the steps it covers."""
+
+    index: int
+    first_step: int | None
+    last_step: int | None
+    superseded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesSummary:
+    """``curve`` is a text picture of the values, a cross where a value is not finite."""
+
+    name: str
+    artifact: str
+    role: str
+    split: str
+    scope: str
+    component: str | None
+    direction: str
+    segment: int
+    points: int
+    nonfinite: int
+    first: Number
+    last: Number
+    min: Number
+    max: Number
+    first_step: int
+    last_step: int
+    curve: str = ""
+    also_in: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that went wrong while reading."""
+
+    code: str
+    path: str
+    detail: str
+    fatal: bool
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RewindEntry:
+    path: str
+    from_step: int
+    to_step: int
+    resume: bool
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectReport:
+    """Everything about one judged subject."""
+
+    id: str
+    kind: str
+    root: str
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    checks: Checks
+    artifacts: tuple[ArtifactEntry, ...]
+    segments: tuple[Segment, ...] = ()
+    rewinds: tuple[RewindEntry, ...] = ()
+    series: tuple[SeriesSummary, ...] = ()
+    unknown_columns: tuple[str, ...] = ()
+    facts: Mapping[str, Value] | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RuleEntry:
+    """What emitters need to know about a rule; copied from its declaration."""
+
+    id: str
+    family: str
+    title: str
+    level: Level
+    measures: str
+    means: str
+    does_not_mean: str
+    guards: tuple[str, ...]
+    references: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotJudgedFile:
+    path: str
+    content: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NotJudged:
+    """``counts``: content to number of files. ``files`` lists those worth naming, at most
+    ``LISTED_FILES``; ``unlisted`` says how many were left out."""
+
+    counts: Mapping[str, int]
+    files: tuple[NotJudgedFile, ...] = ()
+    unlisted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A file in the repository that stands for a root outside of it in annotations."""
+
+    path: str
+    line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """The only place for clocks, machines and arguments."""
+
+    started: str = ""
+    seconds: float = 0.0
+    jobs: int = 0
+    isolated: bool = True
+    memory_limit_enforced: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    schema_version: int
+    trainproof_version: str
+    reports: tuple[SubjectReport, ...]
+    worst_verdict: Verdict
+    error: str | None
+    not_judged: NotJudged
+    rules: tuple[RuleEntry, ...]
+    problems: tuple[Problem, ...] = ()
+    anchors: Mapping[str, Anchor] | None = None
+    invocation: Invocation | None = None
+
+    def rule(self, id: str) -> RuleEntry:
+        return next(entry for entry in self.rules if entry.id == id)
+
+    def findings(self) -> Iterator[tuple[SubjectReport, Finding]]:
+        for subject in self.reports:
+            for finding in subject.findings:
+                yield subject, finding
+
+
+def worst(verdicts: Iterator[Verdict]) -> Verdict:
+    """The most severe one; NOT-CHECKED where there is none."""
+    return max(verdicts, key=lambda verdict: verdict.severity, default=Verdict.NOT_CHECKED)
+
+
+LISTED_FILES = 1000
+_LEAST = {
+    FailOn.FAIL: Verdict.FAIL.severity,
+    FailOn.WARN: Verdict.WARN.severity,
+    FailOn.NOT_CHECKED: Verdict.NOT_CHECKED.severity,
+    FailOn.NEVER: Verdict.FAIL.severity + 1,
+}
+
+
+def exit_code(report: Report, fail_on: FailOn = FailOn.FAIL) -> ExitCode:
+    """The exit-code contract, in the one function that computes it.
+
+    1 outranks 2: a run that failed has failed whatever else could not be read. 2 when the
+    audit itself failed, when no subject was judged, or when something recognised could not
+    be read or a check did not finish.
+    """
+    if any(s.verdict.severity >= _LEAST[fail_on] for s in report.reports):
+        return ExitCode.FAIL
+    judged = any(s.verdict is not Verdict.NOT_CHECKED for s in report.reports)
+    if report.error is not None or not judged or _unfinished(report):
+        return ExitCode.CANNOT_JUDGE
+    return ExitCode.OK
+
+
+def _unfinished(report: Report) -> bool:
+    if any(problem.fatal for problem in report.problems):
+        return True
+    return any(
+        any(problem.fatal for problem in subject.problems)
+        or any(detail.owner == "trainproof" for detail in subject.checks.details.values())
+        for subject in report.reports
+    )

@@ -1,0 +1,1 @@
+"""Readers: the table of built-ins, in order of claim."""

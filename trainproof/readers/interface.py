@@ -1,0 +1,38 @@
+"""Bytes to columns. Readers never raise on bad input; they yield a Fault and stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+from trainproof.model.artifact import Artifact, Kind
+from trainproof.model.data import Item
+
+HEAD = 4096
+"""How many bytes of a file ``claims`` sees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller said about columns: the tag of each role (``--map loss=my_loss``)."""
+
+    tags: tuple[tuple[str, str], ...] = ()
+
+    def tag_for(self, role: str) -> str | None:
+        return dict(self.tags).get(role)
+
+
+class Reader(Protocol):
+    """One file format. ``name`` is public: it appears in reports and in ``--format-hint``."""
+
+    name: str
+    kind: Kind
+
+    def claims(self, path: str, head: bytes) -> bool:
+        """Decide from the name and the first ``HEAD`` bytes only; content beats name."""
+        ...
+
+    def read(self, artifact: Artifact, stream: BinaryIO, options: Options) -> Iterator[Item]:
+        """Yield columns, facts and faults; or one NotJudgeable when there is no series."""
+        ...

@@ -1,0 +1,390 @@
+"""The @rule decorator and the needs: one declaration, checked when it is made."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from trainproof.model.data import Attempt, Facts, FaultCode, Regime, Role, RunView, Series, Split
+from trainproof.model.outcome import Evidence, Level, Outcome, Skip, Value
+from trainproof.model.rule import (
+    PLACES,
+    Doc,
+    RuleInfo,
+    SubjectKind,
+    Threshold,
+    Variant,
+    fields_of,
+)
+
+from .statistics import not_a_loss
+
+ID = re.compile(r"TP(-[A-Z0-9]+)+")
+
+
+class DeclarationError(TypeError):
+    """A rule was declared wrongly. Raised at import, so no run ever starts with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A need that could not be bound, with the typed reason and its numbers."""
+
+    skip: Skip
+    detail: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """Where a rule is applied: a view, one attempt of it and, for series rules, one series."""
+
+    view: RunView
+    attempt: Attempt
+    focus: Series | None = None
+
+
+class Need(Protocol):
+    def bind(self, place: Place) -> object | Missing: ...
+
+    def describe(self) -> str: ...
+
+
+class Which(StrEnum):
+    """ALL series of the role, or the PRINCIPAL ones: totals where there are any."""
+
+    ALL = "all"
+    PRINCIPAL = "principal"
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """Every series of the given roles, judged one at a time.
+
+    ``points``: least number of points. ``nonfinite``: share of non-finite values tolerated
+    (0 by default: filtering them out and judging the rest is how a NaN run gets a PASS).
+    ``from_start``: the series must cover the start of the run. ``screened``: a series that is
+    logged as a loss and cannot be one is not judged as one.
+    """
+
+    roles: tuple[Role, ...]
+    split: Split | None = None
+    points: int = 1
+    nonfinite: float = 0.0
+    which: Which = Which.ALL
+    from_start: bool = False
+    screened: bool = True
+
+    def describe(self) -> str:
+        what = " or ".join(self.roles)
+        parts = [f"each {'' if self.split is None else self.split + ' '}{what} series"]
+        if self.which is Which.PRINCIPAL:
+            parts.append("totals where there are any")
+        if self.points > 1:
+            parts.append(f"at least {self.points} points")
+        if self.nonfinite < 1:
+            share = f"at most {self.nonfinite:.0%} not finite" if self.nonfinite else "all finite"
+            parts.append(share)
+        if self.from_start:
+            parts.append("from the start of the run")
+        return ", ".join(parts)
+
+    def spread(self, view: RunView) -> Iterator[tuple[Place, Missing | None]]:
+        """One place per series, with the reason where this series cannot be judged."""
+        for attempt in view.attempts:
+            for series in self._matching(attempt):
+                yield Place(view, attempt, series), self._unfit(series)
+
+    def bind(self, place: Place) -> object | Missing:
+        return place.focus
+
+    def _matching(self, attempt: Attempt) -> Sequence[Series]:
+        found = [s for role in self.roles for s in attempt.select(role, self.split)]
+        if self.which is Which.PRINCIPAL:
+            return [s for s in found if s.identity.component is None] or found
+        return found
+
+    def _unfit(self, series: Series) -> Missing | None:
+        points = len(series)
+        if points < self.points:
+            detail: dict[str, Value] = {"points": points, "needed": self.points}
+            return Missing(Skip.NEED_TOO_SHORT, detail)
+        if self.screened and series.role is Role.LOSS and (why := not_a_loss(series.values)):
+            return Missing(Skip.NOT_A_LOSS, {"points": points, "looks_like": why})
+        if self.nonfinite < 1:
+            bad = points - int(np.count_nonzero(np.isfinite(series.values)))
+            if bad > self.nonfinite * points:
+                return Missing(Skip.NOT_FINITE, {"points": points, "nonfinite": bad})
+        if self.from_start and starts_late(series):
+            first, last = int(series.steps[0]), int(series.steps[-1])
+            return Missing(Skip.START_MISSING, {"first_step": first, "last_step": last})
+        return None
+
+
+def starts_late(series: Series) -> bool:
+    """First step beyond 10 % of the last and beyond two cadences (research: F6).
+
+    Learned from 834 published series that begin half-way through their run.
+    """
+    steps = series.steps
+    if len(steps) < 2:
+        return False
+    cadence = float(np.median(np.diff(steps)))
+    return bool(steps[0] > 0.1 * steps[-1] and steps[0] > 2 * cadence)
+
+
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """The series of another role that bears on the same question, in the same attempt.
+
+    Of several: the same artifact first, then a total before a component, then most points.
+    """
+
+    role: Role
+    split: Split | None = None
+    points: int = 1
+
+    def describe(self) -> str:
+        split = "" if self.split is None else f"{self.split} "
+        return f"a {split}{self.role} series with at least {self.points} points"
+
+    def bind(self, place: Place) -> Series | Missing:
+        found = list(place.attempt.select(self.role, self.split))
+        enough = [s for s in found if len(s) >= self.points]
+        if not enough:
+            return _short(self.role, found, self.points) or absent(place.view, self.role)
+        home = place.focus.artifact if place.focus else ""
+        return max(enough, key=lambda s: (s.artifact == home, s.identity.component is None, len(s)))
+
+
+def _short(role: Role, found: Sequence[Series], needed: int) -> Missing | None:
+    if not found:
+        return None
+    detail: dict[str, Value] = {
+        "role": str(role),
+        "points": max(map(len, found)),
+        "needed": needed,
+    }
+    return Missing(Skip.NEED_TOO_SHORT, detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Companions:
+    """All series of a role in the same attempt, possibly none."""
+
+    role: Role
+    split: Split | None = None
+
+    def describe(self) -> str:
+        return f"the {'' if self.split is None else self.split + ' '}{self.role} series, if any"
+
+    def bind(self, place: Place) -> tuple[Series, ...]:
+        return tuple(place.attempt.select(self.role, self.split))
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """A need that may be missing: the rule then gets None."""
+
+    need: Need
+
+    def describe(self) -> str:
+        return f"optionally {self.need.describe()}"
+
+    def bind(self, place: Place) -> object | None:
+        got = self.need.bind(place)
+        return None if isinstance(got, Missing) else got
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The run's own declarations; with ``field``, one of them that must be there."""
+
+    field: str | None = None
+
+    def describe(self) -> str:
+        return f"the declared {self.field}" if self.field else "what the run declares"
+
+    def bind(self, place: Place) -> Facts | Missing:
+        if self.field is not None and getattr(place.view.facts, self.field) is None:
+            return Missing(Skip.NEED_ABSENT, {"declared": self.field})
+        return place.view.facts
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The whole view, for rules about the log itself rather than about a series."""
+
+    series: bool = True
+
+    def describe(self) -> str:
+        return "the run's log with at least one series" if self.series else "the run's log"
+
+    def bind(self, place: Place) -> RunView | Missing:
+        if self.series and not place.view.series:
+            return absent(place.view, None)
+        return place.view
+
+
+_SKIP_FOR = {
+    FaultCode.CRASHED: Skip.WORKER_CRASHED,
+    FaultCode.TIMEOUT: Skip.WORKER_TIMEOUT,
+    FaultCode.MEMORY: Skip.WORKER_MEMORY,
+}
+
+
+def absent(view: RunView, role: Role | None) -> Missing:
+    """Not logged; or, where a file of the run could not be read, not known."""
+    detail: dict[str, Value] = {} if role is None else {"role": str(role)}
+    fatal = next((fault for fault in view.faults if fault.fatal), None)
+    if fatal is None:
+        return Missing(Skip.NEED_ABSENT, detail)
+    detail |= {"artifact": fatal.artifact, "fault": str(fatal.code), "detail": fatal.detail}
+    return Missing(_SKIP_FOR.get(fatal.code, Skip.NEED_UNREADABLE), detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Metadata of a keyword-only threshold parameter, through Annotated."""
+
+    unit: str
+    doc: str
+    ge: float | None = None
+    le: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Example:
+    """A tiny subject with what is special about it; the rule's first test and its doc."""
+
+    text: str
+    view: RunView
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    info: RuleInfo
+    needs: Mapping[str, Need]
+    check: Callable[..., Outcome]
+    fires: Example
+    silent: Example
+
+    @property
+    def spreader(self) -> Each | None:
+        return next((need for need in self.needs.values() if isinstance(need, Each)), None)
+
+    def thresholds(self, overrides: Mapping[str, Value]) -> dict[str, Value]:
+        return {t.name: overrides.get(t.name, t.default) for t in self.info.thresholds}
+
+    def problem(self, evidence: Evidence) -> str | None:
+        """Evidence must carry exactly the measures that the rule declared."""
+        got, want = set(evidence.measured), set(self.info.measures)
+        if evidence.variant and evidence.variant not in self.info.variants:
+            return f"undeclared variant {evidence.variant!r}"
+        return None if got == want else f"measures {sorted(got)} != declared {sorted(want)}"
+
+    def unknown(self, measured: Mapping[str, Value]) -> str | None:
+        """A clean or undecided outcome cites declared measures only, and at least one."""
+        extra = sorted(set(measured) - set(self.info.measures))
+        if extra:
+            return f"undeclared measures {extra}"
+        return None if measured else "no measure cited"
+
+
+REGISTRY: dict[str, Rule] = {}
+
+
+def rule(
+    *,
+    id: str,
+    title: str,
+    level: Level,
+    message: str,
+    evidence: str,
+    needs: Mapping[str, Need],
+    measures: Mapping[str, str],
+    doc: Doc,
+    fires: Example,
+    silent: Example,
+    since: str = "1.0",
+    grounds: bool = False,
+    variants: Mapping[str, Variant] | None = None,
+    not_for: Sequence[Regime] = (),
+    subject: SubjectKind = SubjectKind.RUN,
+) -> Callable[[Callable[..., Outcome]], Rule]:
+    """Declare a rule. The function's positional parameters are the needs, in order; its
+    keyword-only parameters are thresholds, each ``Annotated[type, Bound(...)]``.
+
+    Raises DeclarationError at import when the declaration contradicts itself.
+    """
+
+    def declare(check: Callable[..., Outcome]) -> Rule:
+        info = RuleInfo(
+            id=id,
+            family=check.__module__.rsplit(".", 1)[-1],
+            title=title,
+            level=level,
+            message=message,
+            evidence=evidence,
+            subject=subject,
+            needs={name: need.describe() for name, need in needs.items()},
+            measures=dict(measures),
+            thresholds=_thresholds(check, needs),
+            doc=doc,
+            since=since,
+            grounds=grounds,
+            variants=dict(variants or {}),
+            regimes=tuple(str(regime) for regime in not_for),
+        )
+        _validate(info, needs)
+        made = Rule(info, dict(needs), check, fires, silent)
+        REGISTRY[id] = made
+        return made
+
+    return declare
+
+
+def _validate(info: RuleInfo, needs: Mapping[str, Need]) -> None:
+    _require(ID.fullmatch(info.id) is not None, f"bad id {info.id!r}")
+    _require(info.id not in REGISTRY, f"{info.id} declared twice")
+    _require(sum(isinstance(n, Each) for n in needs.values()) <= 1, f"{info.id}: two Each needs")
+    known = set(info.measures) | {t.name for t in info.thresholds} | PLACES
+    for name in ("", *info.variants):
+        form = info.form(name)
+        unknown = (fields_of(form.message) | fields_of(form.evidence)) - known
+        _require(not unknown, f"{info.id}: templates use unknown fields {sorted(unknown)}")
+    doc = info.doc
+    sections = (doc.measures, doc.means, doc.does_not_mean, *doc.guards, *doc.references)
+    _require(all(s.strip() for s in sections), f"{info.id}: empty doc section")
+    _require(bool(doc.guards and doc.references), f"{info.id}: guards and references are needed")
+
+
+def _thresholds(check: Callable[..., Outcome], needs: Mapping[str, Need]) -> tuple[Threshold, ...]:
+    hints = get_type_hints(check, include_extras=True)
+    _require(hints.get("return") == Outcome, f"{check.__name__} must be annotated -> Outcome")
+    positional: list[str] = []
+    thresholds: list[Threshold] = []
+    for name, parameter in inspect.signature(check).parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            thresholds.append(_threshold(name, parameter.default, hints[name]))
+        else:
+            positional.append(name)
+    _require(positional == list(needs), f"{check.__name__}: parameters {positional} != needs")
+    return tuple(thresholds)
+
+
+def _threshold(name: str, default: Any, hint: object) -> Threshold:
+    _require(get_origin(hint) is Annotated, f"threshold {name} must be Annotated")
+    kind, bound = get_args(hint)
+    _require(isinstance(default, kind), f"threshold {name}: default is not {kind.__name__}")
+    return Threshold(name, kind.__name__, default, bound.unit, bound.doc, bound.ge, bound.le)
+
+
+def _require(ok: bool, message: str) -> None:
+    if not ok:
+        raise DeclarationError(message)

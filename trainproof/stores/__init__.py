@@ -1,0 +1,1 @@
+"""Stores: a root given by the caller to a Store."""

@@ -1,0 +1,44 @@
+"""Where artifacts live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+from trainproof.model.artifact import Content
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One regular file: ``path`` relative to the store, POSIX; ``size`` in bytes."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Something the walk saw and did not enter or open."""
+
+    path: str
+    content: Content
+    detail: str = ""
+
+
+class StoreError(Exception):
+    """A store could not list or open something. Never means "empty"."""
+
+    def __init__(self, path: str, detail: str) -> None:
+        super().__init__(f"{path}: {detail}")
+        self.path, self.detail = path, detail
+
+
+class Store(Protocol):
+    def walk(self) -> Iterator[Entry | Passed | StoreError]:
+        """Every file below the root, in sorted order; a failure is yielded, never hidden."""
+        ...
+
+    def open(self, path: str) -> BinaryIO:
+        """A seekable stream. Raises StoreError, and nothing else."""
+        ...
