@@ -1,0 +1,378 @@
+"""Columns to a run view: meaning, twins, segments, attempts, regime. Pure.
+
+The segmenter runs here, before any rule: it decides what a rule may see as one curve. Joining
+two executions into one curve invents divergences; judging one execution twice invents runs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .model.artifact import Artifact
+from .model.data import (
+    Attempt,
+    Column,
+    Facts,
+    Fault,
+    Floats,
+    Identity,
+    Ints,
+    NotJudgeable,
+    Regime,
+    Rewind,
+    Role,
+    RunView,
+    Scope,
+    Series,
+    Split,
+)
+from .readers.names import classify
+
+T = TypeVar("T", bound=np.generic)
+
+AXIS_ROLES = frozenset({Role.STEP, Role.EPOCH, Role.WALL_TIME})
+"""Columns that place points rather than measure something."""
+
+NOISE_FALLS = 0.05
+"""Above this share of falling steps the step column is no clock (several epochs per batch)."""
+
+GOES_FURTHER = 1.02
+"""A later attempt supersedes an earlier one when it gets at least this much further."""
+
+LOOK = 5
+"""Points on either side of a fall that say whether the loss starts over."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """What one reader said about one artifact."""
+
+    artifact: Artifact
+    columns: tuple[Column, ...] = ()
+    facts: Facts = field(default_factory=Facts)
+    faults: tuple[Fault, ...] = ()
+    not_judgeable: NotJudgeable | None = None
+
+
+Key = tuple[Role, str, Split, Scope, str | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """One execution as one artifact shows it."""
+
+    artifact: Artifact
+    series: tuple[Series, ...]
+
+    @property
+    def keys(self) -> dict[Key, Series]:
+        return {_key(one): one for one in self.series}
+
+
+def assemble(
+    id: str,
+    readings: Sequence[Reading],
+    known_faults: Iterable[Fault] = (),
+    tags: Mapping[str, str] | None = None,
+) -> RunView:
+    """The view of one run. ``tags`` maps a logged tag to the role the caller gave it."""
+    rewinds: list[Rewind] = []
+    pieces: list[Piece] = []
+    for reading in sorted(readings, key=_began):
+        series = tuple(_series(id, reading, tags or {}))
+        for piece in _pieces(reading.artifact, series, rewinds):
+            pieces.append(piece)
+    attempts = _attempts(_without_copies(pieces), rewinds)
+    facts = reduce(lambda known, reading: known.over(reading.facts), readings, Facts())
+    faults = (*known_faults, *(fault for reading in readings for fault in reading.faults))
+    regime = facts.regime or _regime(one for attempt in attempts for one in attempt.series)
+    return RunView(id, attempts, facts, faults, tuple(rewinds), regime)
+
+
+def _began(reading: Reading) -> tuple[float, str]:
+    """Artifacts in the order in which they were begun, as far as they record a clock."""
+    walls = [c.walls[0] for c in reading.columns if c.walls is not None and len(c)]
+    return (float(min(walls)) if walls else 0.0, reading.artifact.path)
+
+
+# --- meaning -------------------------------------------------------------------------------
+
+
+def _series(id: str, reading: Reading, tags: Mapping[str, str]) -> Iterator[Series]:
+    folder = _folder(id, reading.artifact.path)
+    for column in reading.columns:
+        identity = _identity(column.tag, folder, tags)
+        if len(column) and identity.role not in AXIS_ROLES:
+            yield Series(reading.artifact.path, identity, column)
+
+
+def _folder(id: str, path: str) -> str:
+    """The writer's sub-directory within the run: Keras and add_scalars put the split there."""
+    parts = path.split("/")
+    inside = parts[len(id.split("/")) :] if path.startswith(f"{id}/") else parts
+    return inside[-2] if len(inside) > 1 else ""
+
+
+def _identity(tag: str, folder: str, tags: Mapping[str, str]) -> Identity:
+    identity = classify(tag)
+    if tag in tags:
+        return replace(identity, role=Role(tags[tag]), component=None)
+    if not folder or identity.split is not Split.TRAIN:
+        return identity
+    told = classify(f"{folder}/loss")
+    if told.split is Split.TRAIN:
+        told = classify(folder)
+        if told.role is not identity.role:
+            return identity
+    return replace(identity, split=told.split)
+
+
+def _key(series: Series) -> Key:
+    i = series.identity
+    return (i.role, i.base, i.split, i.scope, i.component)
+
+
+# --- segments within one artifact ------------------------------------------------------------
+
+
+def _pieces(
+    artifact: Artifact, series: tuple[Series, ...], rewinds: list[Rewind]
+) -> Iterator[Piece]:
+    """Split one artifact where its steps start over; drop what a resume redid."""
+    if not series:
+        return
+    clock = max(series, key=_clock_rank)
+    falls = _falls(clock.steps)
+    if not len(falls) or len(falls) > max(1.0, NOISE_FALLS * len(clock)) + 3:
+        yield Piece(artifact, series)
+        return
+    cuts: list[int] = []
+    for at in falls.tolist():
+        begin = cuts[-1] if cuts else 0
+        kind = _fall(clock, begin, at)
+        if kind is not None:
+            rewinds.append(_rewind(clock, at, resume=kind))
+            if not kind:
+                cuts.append(at)
+    yield from (Piece(artifact, part) for part in _split(series, clock, cuts))
+
+
+def _clock_rank(series: Series) -> tuple[bool, bool, int]:
+    return (series.role is Role.LOSS, series.split is Split.TRAIN, len(series))
+
+
+def _falls(steps: Ints) -> Ints:
+    """Positions at which the step is less than the one before."""
+    return np.flatnonzero(steps[1:] < steps[:-1]) + 1
+
+
+def _fall(clock: Series, begin: int, at: int) -> bool | None:
+    """True: a resume. False: a new execution. None: a counter that restarts each epoch."""
+    steps = clock.steps[begin:at]
+    first, to = int(steps[0]), int(clock.steps[at])
+    cadence = float(np.median(np.diff(steps))) if len(steps) > 1 else 0.0
+    if to > first + max(cadence, 0.0):
+        return True
+    return False if _starts_over(clock.values, begin, at) else None
+
+
+def _starts_over(values: Floats, begin: int, at: int) -> bool:
+    """Whether the values after ``at`` are nearer to those at ``begin`` than to those before."""
+    start = float(np.median(values[begin : min(begin + LOOK, at)]))
+    before = float(np.median(values[max(begin, at - LOOK) : at]))
+    after = float(np.median(values[at : at + LOOK]))
+    if start == before:
+        return True
+    return not abs(after - before) < abs(after - start)  # NaN: starts over
+
+
+def _rewind(clock: Series, at: int, *, resume: bool) -> Rewind:
+    return Rewind(
+        clock.artifact, int(clock.steps[at - 1]), int(clock.steps[at]), resume, clock.line(at)
+    )
+
+
+def _split(
+    series: tuple[Series, ...], clock: Series, cuts: Sequence[int]
+) -> Iterator[tuple[Series, ...]]:
+    """All series of the artifact, cut where the clock is cut."""
+    parts = [[_monotone(p) for p in _cut(one, clock, cuts)] for one in series]
+    for number in range(len(cuts) + 1):
+        yield tuple(p[number] for p in parts if len(p[number]))
+
+
+def _cut(series: Series, clock: Series, cuts: Sequence[int]) -> Iterator[Series]:
+    """By source line where there are lines, else at the falls of the series itself."""
+    if series is clock:
+        edges = list(cuts)
+    elif series.column.lines is not None and clock.column.lines is not None:
+        at = clock.column.lines[list(cuts)]
+        edges = np.searchsorted(series.column.lines, at).tolist()
+    else:
+        edges = _falls(series.steps).tolist()[: len(cuts)]
+    edges += [len(series)] * (len(cuts) - len(edges))
+    for a, b in zip([0, *edges], [*edges, len(series)], strict=True):
+        yield replace(series, column=series.column.take(slice(a, b)))
+
+
+def _monotone(series: Series) -> Series:
+    """Without the points that a later resume redid: the later row wins."""
+    steps = series.steps
+    if len(steps) < 2 or not (steps[1:] < steps[:-1]).any():
+        return series
+    least_after = np.minimum.accumulate(steps[::-1])[::-1]
+    keep = np.append(steps[:-1] < least_after[1:], True)
+    return replace(series, column=series.column.take(keep))
+
+
+# --- attempts across artifacts ----------------------------------------------------------------
+
+
+def _without_copies(pieces: Sequence[Piece]) -> list[Piece]:
+    """Each series once: a prefix in a checkpoint copy or a twin in another tracker is named in
+    ``also_in`` of the one kept, which is the longest (of equals: the one with source lines)."""
+    holders: dict[Key, list[Series]] = defaultdict(list)
+    dropped: set[int] = set()
+    twins: dict[int, list[str]] = defaultdict(list)
+    members = [one for piece in pieces for one in piece.series]
+    for one in sorted(members, key=lambda s: (-len(s), s.column.lines is None)):
+        kept = holders[_key(one)]
+        twin = next((k for k in kept if k.artifact != one.artifact and _same(one, k)), None)
+        if twin is None:
+            kept.append(one)
+        else:
+            dropped.add(id(one))
+            twins[id(twin)].append(one.artifact)
+    cleaned = (
+        Piece(
+            piece.artifact,
+            tuple(
+                replace(one, also_in=tuple(sorted(twins[id(one)])))
+                for one in piece.series
+                if id(one) not in dropped
+            ),
+        )
+        for piece in pieces
+    )
+    return [piece for piece in cleaned if piece.series]
+
+
+def _same(small: Series, large: Series) -> bool:
+    """Whether every point of ``small`` is a point of ``large`` (to the width of a float32)."""
+    a, b = small.values, large.values
+    if len(a) == len(b) and _equal(a, b):
+        return True
+    at = np.searchsorted(large.steps, small.steps)
+    if not (at < len(b)).all() or not np.array_equal(large.steps[at], small.steps):
+        return False
+    return _equal(a, b[at])
+
+
+def _equal(a: Floats, b: Floats) -> bool:
+    return bool(np.allclose(a, b, rtol=1e-5, atol=1e-12, equal_nan=True))
+
+
+def _attempts(pieces: Sequence[Piece], rewinds: list[Rewind]) -> tuple[Attempt, ...]:
+    groups: list[list[Piece]] = []
+    for piece in pieces:
+        if not groups or not _join(groups[-1], piece, rewinds):
+            groups.append([piece])
+    made = [Attempt(i, tuple(_merged(group))) for i, group in enumerate(groups)]
+    ends = [_end(attempt) for attempt in made]
+    return tuple(
+        replace(attempt, superseded=any(e >= GOES_FURTHER * ends[i] for e in ends[i + 1 :]))
+        for i, attempt in enumerate(made)
+    )
+
+
+def _join(group: list[Piece], piece: Piece, rewinds: list[Rewind]) -> bool:
+    """Add ``piece`` to the execution that ``group`` shows, unless it shows another one."""
+    earlier = [p for p in group if _sequential(p, piece)]
+    clash = _clash(earlier, piece)
+    if clash is not None:
+        before, after = clash
+        if before.artifact == after.artifact or after.steps[0] <= _second(before):
+            if before.artifact != after.artifact:
+                rewinds.append(_between(before, after, resume=False))
+            return False
+        if after.steps[0] <= before.steps[-1]:
+            rewinds.append(_between(before, after, resume=True))
+    group.append(piece)
+    return True
+
+
+def _sequential(before: Piece, after: Piece) -> bool:
+    """Two artifacts of one format follow one another; of two formats they run side by side."""
+    return before.artifact.reader == after.artifact.reader
+
+
+def _clash(earlier: Sequence[Piece], piece: Piece) -> tuple[Series, Series] | None:
+    """The longest series that both an earlier piece and this one hold."""
+    mine = piece.keys
+    shared = [(one, mine[key]) for p in earlier for key, one in p.keys.items() if key in mine]
+    return max(shared, key=lambda pair: min(len(pair[0]), len(pair[1])), default=None)
+
+
+def _second(series: Series) -> int:
+    return int(series.steps[min(1, len(series) - 1)])
+
+
+def _between(before: Series, after: Series, *, resume: bool) -> Rewind:
+    return Rewind(after.artifact, int(before.steps[-1]), int(after.steps[0]), resume, after.line(0))
+
+
+def _merged(group: Sequence[Piece]) -> Iterator[Series]:
+    """The series of one execution; those continued in a later shard become one."""
+    held: dict[tuple[Key, str], list[Series]] = {}
+    for piece in group:
+        for one in piece.series:
+            held.setdefault((_key(one), piece.artifact.reader), []).append(one)
+    for parts in held.values():
+        yield parts[0] if len(parts) == 1 else _joined(parts)
+
+
+def _joined(parts: Sequence[Series]) -> Series:
+    first = parts[0]
+    columns = [part.column for part in parts]
+    column = Column(
+        first.tag,
+        np.concatenate([c.steps for c in columns]),
+        np.concatenate([c.values for c in columns]),
+        columns[0].axis,
+        _concatenated([c.lines for c in columns]),
+        _concatenated([c.walls for c in columns]),
+    )
+    also = sorted({part.artifact for part in parts[1:]} | {a for p in parts for a in p.also_in})
+    return _monotone(replace(first, column=column, also_in=tuple(also)))
+
+
+def _concatenated(arrays: Sequence[NDArray[T] | None]) -> NDArray[T] | None:
+    present = [array for array in arrays if array is not None]
+    return np.concatenate(present) if len(present) == len(arrays) else None
+
+
+def _end(attempt: Attempt) -> int:
+    losses = [s for s in attempt.series if s.role is Role.LOSS] or list(attempt.series)
+    return max((int(s.steps[-1]) for s in losses), default=0)
+
+
+# --- regime -----------------------------------------------------------------------------------
+
+
+def _regime(series: Iterable[Series]) -> Regime:
+    """The kind of training that the logged columns show."""
+    members = list(series)
+    if any(s.role is Role.REWARD for s in members):
+        preference = any("margins" in s.tag for s in members)
+        return Regime.PREFERENCE if preference else Regime.REINFORCEMENT
+    words = {s.identity.component or "" for s in members if s.role is Role.LOSS}
+    if any(w.startswith("gen") for w in words) and any(w.startswith("disc") for w in words):
+        return Regime.ADVERSARIAL
+    return Regime.SUPERVISED

@@ -1,0 +1,127 @@
+"""One rule, one view. The only place where a clean cell is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from trainproof.model.data import Attempt, RunView
+from trainproof.model.outcome import (
+    TOOL_FAULTS,
+    Cell,
+    Check,
+    Clean,
+    Fired,
+    Hit,
+    Level,
+    Skip,
+    State,
+    Undecided,
+    Value,
+    not_checked,
+)
+from trainproof.rules.interface import Missing, Place, Rule, absent
+
+_ERROR_LENGTH = 500
+_Applied = tuple[Check, tuple[Hit, ...]]
+
+
+def evaluate(rule: Rule, view: RunView, overrides: Mapping[str, Value]) -> Cell:
+    """Bind the needs at every place of the view, then ask the rule.
+
+    Anything but Clean or Fired is NOT_CHECKED: an exception, None or undeclared measures
+    become ``checker-failed``, never a verdict.
+    """
+    if view.regime in rule.info.regimes:
+        return not_checked(rule.info.id, Skip.REGIME, {"regime": str(view.regime)})
+    thresholds = rule.thresholds(overrides)
+    applied = [_apply(rule, place, unfit, thresholds) for place, unfit in _places(rule, view)]
+    if not applied:
+        missing = absent(view, rule.spreader.roles[0] if rule.spreader else None)
+        return not_checked(rule.info.id, missing.skip, missing.detail)
+    return _cell(rule, applied)
+
+
+def _places(rule: Rule, view: RunView) -> Iterator[tuple[Place, Missing | None]]:
+    if rule.spreader is not None:
+        yield from rule.spreader.spread(view)
+    else:
+        attempt = view.attempts[-1] if view.attempts else Attempt(0, ())
+        yield Place(view, attempt), None
+
+
+def _apply(
+    rule: Rule, place: Place, unfit: Missing | None, thresholds: Mapping[str, Value]
+) -> _Applied:
+    bound: dict[str, Any] = {}
+    for name, need in rule.needs.items():
+        got = unfit if unfit is not None else need.bind(place)
+        if isinstance(got, Missing):
+            return _skipped(place, got.skip, got.detail), ()
+        bound[name] = got
+    try:
+        outcome = rule.check(**bound, **thresholds)
+    except MemoryError:
+        return _skipped(place, Skip.WORKER_MEMORY, {}), ()
+    except Exception as error:  # noqa: BLE001 - a rule's bug must not become a verdict
+        return _failed(place, f"{type(error).__name__}: {error}"), ()
+    return _record(rule, place, outcome, thresholds)
+
+
+def _record(rule: Rule, place: Place, outcome: object, thresholds: Mapping[str, Value]) -> _Applied:
+    series = place.focus.tag if place.focus else None
+    match outcome:
+        case Clean(measured) | Undecided(measured) if problem := rule.unknown(measured):
+            return _failed(place, problem), ()
+        case Clean(measured):
+            return Check(State.CLEAN, None, series, place.attempt.index, measured), ()
+        case Undecided(measured, skip):
+            return _skipped(place, skip, measured), ()
+        case Fired(evidence):
+            for item in evidence:
+                if problem := rule.problem(item):
+                    return _failed(place, problem), ()
+            first = evidence[0].measured
+            check = Check(State.FIRED, None, series, place.attempt.index, first)
+            return check, tuple(_hit(rule, place, item, thresholds) for item in evidence)
+        case _:
+            return _failed(place, f"returned {type(outcome).__name__}, not an Outcome"), ()
+
+
+def _hit(rule: Rule, place: Place, evidence: Any, thresholds: Mapping[str, Value]) -> Hit:
+    """An attempt that a later one replaced cannot fail the run: its FAIL is a warning."""
+    level = rule.info.form(evidence.variant).level
+    superseded = place.attempt.superseded and place.focus is not None
+    if superseded and level is Level.FAIL:
+        level = Level.WARN
+    return Hit(level, evidence, thresholds, place.attempt.index, superseded)
+
+
+def _skipped(place: Place, skip: Skip, measured: Mapping[str, Value]) -> Check:
+    series = place.focus.tag if place.focus else None
+    return Check(State.NOT_CHECKED, skip, series, place.attempt.index, dict(measured))
+
+
+def _failed(place: Place, why: str) -> Check:
+    return _skipped(place, Skip.CHECKER_FAILED, {"error": why[:_ERROR_LENGTH]})
+
+
+def _cell(rule: Rule, applied: Iterable[_Applied]) -> Cell:
+    """Fired if any application fired; else what failed; else clean if any is; else the skip."""
+    checks = tuple(check for check, _ in applied)
+    hits = tuple(hit for _, found in applied for hit in found)
+    if hits:
+        return Cell(rule.info.id, State.FIRED, None, checks, hits)
+    skips = [check.skip for check in checks if check.skip is not None]
+    broken = next((skip for skip in skips if skip in TOOL_FAULTS), None)
+    if broken is None and len(skips) < len(checks):
+        return Cell(rule.info.id, State.CLEAN, None, checks)
+    return Cell(rule.info.id, State.NOT_CHECKED, broken or min(skips, key=_rank), checks)
+
+
+_NEAREST = (Skip.UNDECIDED, Skip.LOW_POWER)
+"""Of several skips, the one that came nearest to a judgement speaks for the cell."""
+
+
+def _rank(skip: Skip) -> int:
+    return _NEAREST.index(skip) if skip in _NEAREST else len(_NEAREST)

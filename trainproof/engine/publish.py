@@ -1,0 +1,205 @@
+"""Results to the public report. The only place where evidence becomes sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+from trainproof.model.artifact import Content, Run, Unjudged
+from trainproof.model.data import Facts, Fault
+from trainproof.model.outcome import (
+    SKIPS,
+    Cell,
+    Check,
+    Hit,
+    Level,
+    Owner,
+    Public,
+    Skip,
+    State,
+    Value,
+    not_checked,
+)
+from trainproof.model.report import (
+    COVERAGE_SCHEMA,
+    LISTED_FILES,
+    Application,
+    CheckDetail,
+    Checks,
+    CoverageBlock,
+    Finding,
+    Location,
+    NotJudged,
+    NotJudgedFile,
+    Problem,
+    RewindEntry,
+    RuleEntry,
+    SubjectReport,
+    Verdict,
+)
+from trainproof.model.rule import RuleInfo, render
+from trainproof.model.text import printable, spell_values
+from trainproof.model.wire import RunResult
+
+SOURCE = "single_run"
+_ORDER = {Level.FAIL: 0, Level.WARN: 1, Level.INFO: 2}
+_QUIET = frozenset({Content.NOT_A_LOG, Content.EXCLUDED})
+"""Contents that are counted and not listed: nobody expected them to be judged."""
+
+
+def has_subject(result: RunResult) -> bool:
+    """Whether there is anything to report on: a run whose files hold no series and no fault is
+    listed under what was not judged instead."""
+    return bool(result.series or result.faults or len(result.unjudged) < len(result.artifacts))
+
+
+def subject_report(run: Run, result: RunResult, rules: Mapping[str, RuleInfo]) -> SubjectReport:
+    """One run's public report. Its matrix has one cell per rule of ``rules``: those that were
+    not asked for are out of scope by the caller's choice."""
+    done = {cell.rule: cell for cell in result.cells}
+    if len(done) != len(result.cells) or not done.keys() <= rules.keys():
+        raise ValueError(f"{run.id}: cells of unknown rules, or twice of one")
+    cells = tuple(done.get(id) or not_checked(id, Skip.DISABLED) for id in rules)
+    hits = [(rules[cell.rule], hit) for cell in cells for hit in cell.hits]
+    hits.sort(key=lambda pair: (_ORDER[pair[1].level], pair[1].superseded))
+    return SubjectReport(
+        id=printable(run.id),
+        kind="run",
+        root=printable(run.root),
+        verdict=verdict(cells, rules),
+        findings=tuple(_finding(info, hit) for info, hit in hits),
+        checks=_checks(cells),
+        artifacts=result.artifacts,
+        segments=result.segments,
+        rewinds=tuple(
+            RewindEntry(printable(r.artifact), r.from_step, r.to_step, r.resume, r.line)
+            for r in result.rewinds
+        ),
+        series=result.series,
+        unknown_columns=tuple(printable(name) for name in result.unknown),
+        facts=_facts(result.facts),
+        problems=tuple(problem(fault) for fault in result.faults),
+    )
+
+
+def verdict(cells: Sequence[Cell], rules: Mapping[str, RuleInfo]) -> Verdict:
+    """FAIL or WARN by the worst hit; PASS needs a clean cell of a rule that gives grounds."""
+    levels = {hit.level for cell in cells for hit in cell.hits}
+    if Level.FAIL in levels:
+        return Verdict.FAIL
+    if Level.WARN in levels:
+        return Verdict.WARN
+    looked = any(
+        check.state is State.CLEAN
+        for cell in cells
+        if rules[cell.rule].grounds
+        for check in cell.checks
+    )
+    return Verdict.PASS if looked else Verdict.NOT_CHECKED
+
+
+def _finding(info: RuleInfo, hit: Hit) -> Finding:
+    where, prose = hit.evidence.where, render(info, hit)
+    return Finding(
+        id=info.id,
+        level=hit.level,
+        message=printable(prose.message),
+        evidence=printable(prose.evidence),
+        source=SOURCE,
+        measured=spell_values(hit.evidence.measured),
+        thresholds=spell_values(hit.thresholds),
+        location=Location(printable(where.artifact), where.line),
+        variant=hit.evidence.variant,
+        series=None if where.series is None else printable(where.series),
+        tensor=None if where.tensor is None else printable(where.tensor),
+        segment=hit.attempt,
+        superseded=hit.superseded,
+        first_step=where.first_step,
+        last_step=where.last_step,
+    )
+
+
+def _checks(cells: Iterable[Cell]) -> Checks:
+    cells = tuple(cells)
+    states = {cell.rule: str(_public(cell)) for cell in cells}
+    counts = Counter(states.values())
+    ran = tuple(cell.rule for cell in cells if cell.skip is None)
+    return Checks(
+        ran=ran,
+        skipped={c.rule: SKIPS[c.skip].reason for c in cells if c.skip is not None},
+        coverage=CoverageBlock(
+            schema=COVERAGE_SCHEMA,
+            states=states,
+            counts=dict(sorted(counts.items())),
+            total=len(cells),
+            checked=len(ran),
+            checked_pct=round(100 * len(ran) / len(cells), 1) if cells else 0.0,
+        ),
+        details={cell.rule: _detail(cell) for cell in cells},
+    )
+
+
+def _public(cell: Cell) -> Public:
+    return Public.CHECKED if cell.skip is None else SKIPS[cell.skip].public
+
+
+def _detail(cell: Cell) -> CheckDetail:
+    owner: Owner | None = None if cell.skip is None else SKIPS[cell.skip].owner
+    return CheckDetail(
+        state=str(cell.state),
+        skip=None if cell.skip is None else str(cell.skip),
+        owner=None if owner is None else str(owner),
+        applications=tuple(_application(check) for check in cell.checks),
+    )
+
+
+def _application(check: Check) -> Application:
+    return Application(
+        state=str(check.state),
+        series=None if check.series is None else printable(check.series),
+        segment=check.attempt,
+        skip=None if check.skip is None else str(check.skip),
+        measured=spell_values(check.measured) if check.measured else None,
+    )
+
+
+def _facts(facts: Facts) -> dict[str, Value] | None:
+    said = {name: value for name, value in asdict(facts).items() if value is not None}
+    return spell_values(said) or None
+
+
+def problem(fault: Fault) -> Problem:
+    return Problem(
+        str(fault.code), printable(fault.artifact), printable(fault.detail), fault.fatal, fault.line
+    )
+
+
+def not_judged(files: Iterable[Unjudged]) -> NotJudged:
+    """Counts of everything, and the names of those that somebody may miss."""
+    files = tuple(files)
+    counts = Counter(str(file.content) for file in files)
+    named = tuple(_named(files))
+    listed = named[:LISTED_FILES]
+    return NotJudged(dict(sorted(counts.items())), listed, len(named) - len(listed))
+
+
+def _named(files: Iterable[Unjudged]) -> Iterator[NotJudgedFile]:
+    for file in files:
+        if file.content not in _QUIET:
+            yield NotJudgedFile(printable(file.path), str(file.content), printable(file.detail))
+
+
+def rule_entry(info: RuleInfo) -> RuleEntry:
+    doc = info.doc
+    return RuleEntry(
+        id=info.id,
+        family=info.family,
+        title=info.title,
+        level=info.level,
+        measures=doc.measures,
+        means=doc.means,
+        does_not_mean=doc.does_not_mean,
+        guards=doc.guards,
+        references=doc.references,
+    )

@@ -1,0 +1,295 @@
+"""The parent: keep workers busy, and account for each death, with nothing lost but its cause.
+
+Parses only frames, which are checked against their types. Death while reading costs that file,
+death while checking costs that cell; the task is tried again without it, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from trainproof.model.data import Fault, FaultCode
+from trainproof.model.outcome import Skip, not_checked
+from trainproof.model.wire import (
+    LENGTH,
+    MAX_FRAME,
+    Answer,
+    Batch,
+    Begin,
+    FrameError,
+    Ready,
+    RunResult,
+    Settings,
+    Task,
+    pack,
+    unpack_answer,
+)
+
+from .beacon import Beacon, Sighting
+from .work import Phase
+
+_TICK = 0.1
+"""Seconds between two looks at the beacons; deadlines are met to within this."""
+_BATCH = 32
+_STARTS = 3
+"""How often workers may die before they are ready, in a row, before the audit gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``step_seconds``: for one file or one rule. ``memory_bytes``: address space, 0 for none."""
+
+    step_seconds: float = 120.0
+    startup_seconds: float = 60.0
+    memory_bytes: int = 4 * 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """How a worker ended without having finished its tasks."""
+
+    skip: Skip
+    fault: FaultCode
+    detail: str
+
+
+Finished = Callable[[int, RunResult], None]
+
+
+def supervise(
+    tasks: Sequence[Task], settings: Settings, limits: Limits, jobs: int, finished: Finished
+) -> bool:
+    """Judge all tasks in ``jobs`` workers; ``finished`` gets each result as it comes.
+
+    Returns whether the memory limit could be enforced. Ends: each death takes one file, one
+    rule or one task out of what is tried again.
+    """
+    pool = _Pool(deque(tasks), settings, limits, max(1, min(jobs, len(tasks))), finished)
+    try:
+        pool.run()
+    finally:
+        pool.close()
+    return pool.memory_limited
+
+
+class _Worker:
+    """One child process and what it was asked."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.beacon = Beacon()
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "trainproof.engine.worker", str(self.beacon.fileno)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=[self.beacon.fileno],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        )
+        self.ready = False
+        self.tasks: deque[Task] = deque()
+        self.buffer = bytearray()
+        self.seen: Sighting | None = None
+        self.since = time.monotonic()
+        self.send(Begin(settings))
+
+    @property
+    def output(self) -> int:
+        assert self.process.stdout is not None
+        return self.process.stdout.fileno()
+
+    def send(self, order: Begin | Batch) -> None:
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # its death is met when reading
+            self.process.stdin.write(pack(order))
+            self.process.stdin.flush()
+
+    def stalled(self, limits: Limits) -> bool:
+        """Whether its beacon has stood still for longer than a step may take."""
+        now, sighting = time.monotonic(), self.beacon.sighting()
+        if sighting != self.seen:
+            self.seen, self.since = sighting, now
+        patience = limits.step_seconds if self.ready else limits.startup_seconds
+        return bool(self.tasks or not self.ready) and now - self.since > patience
+
+    def answers(self, data: bytes) -> Iterator[Answer]:
+        """Whole frames in what has arrived. Raises FrameError."""
+        self.buffer += data
+        while len(self.buffer) >= LENGTH:
+            size = int.from_bytes(self.buffer[:LENGTH], "big")
+            if size > MAX_FRAME:
+                raise FrameError(f"frame of {size} bytes")
+            if len(self.buffer) < LENGTH + size:
+                return
+            body = bytes(self.buffer[LENGTH : LENGTH + size])
+            del self.buffer[: LENGTH + size]
+            yield unpack_answer(body)
+
+    def end(self) -> int:
+        """Kill its process group, reap it; its exit code (negative: the signal)."""
+        if self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        code = self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+        self.beacon.close()
+        return code
+
+
+class _Pool:
+    def __init__(
+        self,
+        todo: deque[Task],
+        settings: Settings,
+        limits: Limits,
+        jobs: int,
+        finished: Finished,
+    ) -> None:
+        self.todo, self.settings, self.limits, self.jobs = todo, settings, limits, jobs
+        self.finished = finished
+        self.workers: list[_Worker] = []
+        self.selector = selectors.DefaultSelector()
+        self.failed_starts = 0
+        self.memory_limited = True
+
+    def run(self) -> None:
+        while self.todo or any(worker.tasks for worker in self.workers):
+            self._hire()
+            for key, _ in self.selector.select(_TICK):
+                self._hear(key.data)
+            for worker in [w for w in self.workers if w.stalled(self.limits)]:
+                self._bury(worker, _timed_out(worker, self.limits))
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.end()
+        self.selector.close()
+
+    def _hire(self) -> None:
+        while self.todo and len(self.workers) < self.jobs:
+            worker = _Worker(self.settings)
+            self.workers.append(worker)
+            self.selector.register(worker.output, selectors.EVENT_READ, worker)
+
+    def _feed(self, worker: _Worker) -> None:
+        """Half a fair share each time, so that the workers end together."""
+        count = max(1, min(_BATCH, len(self.todo) // (2 * self.jobs)))
+        batch = tuple(self.todo.popleft() for _ in range(min(count, len(self.todo))))
+        if batch:
+            worker.tasks.extend(batch)
+            worker.since = time.monotonic()
+            worker.send(Batch(batch))
+
+    def _hear(self, worker: _Worker) -> None:
+        data = os.read(worker.output, 1 << 20)
+        if not data:
+            self._bury(worker, None)
+            return
+        try:
+            for answer in worker.answers(data):
+                self._take(worker, answer)
+        except FrameError as error:
+            detail = f"bad frame: {error}"[:200]
+            self._bury(worker, Death(Skip.CHECKER_FAILED, FaultCode.CRASHED, detail))
+
+    def _take(self, worker: _Worker, answer: Answer) -> None:
+        if isinstance(answer, Ready):
+            worker.ready, self.failed_starts = True, 0
+            self.memory_limited &= answer.memory_limited
+        elif worker.tasks and worker.tasks[0].number == answer.number:
+            task = worker.tasks.popleft()
+            self.finished(task.number, _checked(answer.result, self.settings))
+        else:
+            raise FrameError(f"answer to task {answer.number}, which was not asked")
+        if not worker.tasks:
+            self._feed(worker)
+
+    def _bury(self, worker: _Worker, death: Death | None) -> None:
+        self.selector.unregister(worker.output)
+        self.workers.remove(worker)
+        sighting = worker.beacon.sighting()
+        code = worker.end()
+        if death is None:
+            death = _post_mortem(code)
+        if not worker.ready:
+            self._never_started(death)
+        elif worker.tasks:
+            self._blame(worker, sighting, death)
+
+    def _never_started(self, death: Death) -> None:
+        """Not the fault of any task; after a few in a row none can be judged at all."""
+        self.failed_starts += 1
+        if self.failed_starts >= _STARTS:
+            while self.todo:
+                self._give_up(self.todo.popleft(), death)
+
+    def _blame(self, worker: _Worker, sighting: Sighting, death: Death) -> None:
+        """Put back what the worker had not begun, and its task without what killed it."""
+        task = worker.tasks.popleft()
+        self.todo.extendleft(reversed(worker.tasks))
+        retry = _without_culprit(task, sighting, death, self.settings)
+        if retry is None:
+            self._give_up(task, death)
+        else:
+            self.todo.appendleft(retry)
+
+    def _give_up(self, task: Task, death: Death) -> None:
+        detail = {"detail": death.detail}
+        cells = tuple(not_checked(id, death.skip, detail) for id in self.settings.rules)
+        self.finished(task.number, RunResult(cells, faults=task.known_faults))
+
+
+def _without_culprit(
+    task: Task, sighting: Sighting, death: Death, settings: Settings
+) -> Task | None:
+    """The task without the file or rule in flight; None when neither can be named."""
+    if sighting.task != task.number:
+        return None
+    artifacts = task.run.artifacts
+    if sighting.phase == Phase.READING and sighting.item < len(artifacts):
+        path = artifacts[sighting.item].path
+        if path in {fault.artifact for fault in task.known_faults}:
+            return None
+        fault = Fault(death.fault, path, death.detail, fatal=True)
+        return replace(task, known_faults=(*task.known_faults, fault))
+    if sighting.phase == Phase.CHECKING and sighting.item < len(settings.rules):
+        id = settings.rules[sighting.item]
+        if id in {rule for rule, _, _ in task.lost_rules}:
+            return None
+        return replace(task, lost_rules=(*task.lost_rules, (id, death.skip, death.detail)))
+    return None
+
+
+def _checked(result: RunResult, settings: Settings) -> RunResult:
+    """A result must hold exactly one cell per rule asked for. Raises FrameError."""
+    if tuple(cell.rule for cell in result.cells) != settings.rules:
+        raise FrameError("cells are not those asked for")
+    return result
+
+
+def _timed_out(worker: _Worker, limits: Limits) -> Death:
+    if not worker.ready:
+        detail = f"not ready after {limits.startup_seconds:g} s"
+    else:
+        detail = f"no progress for {limits.step_seconds:g} s"
+    return Death(Skip.WORKER_TIMEOUT, FaultCode.TIMEOUT, detail)
+
+
+def _post_mortem(code: int) -> Death:
+    if code == -signal.SIGKILL:
+        detail = "killed (SIGKILL), most often by the out-of-memory killer"
+        return Death(Skip.WORKER_MEMORY, FaultCode.MEMORY, detail)
+    name = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+    return Death(Skip.WORKER_CRASHED, FaultCode.CRASHED, name)

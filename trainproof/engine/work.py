@@ -1,0 +1,189 @@
+"""Judge one run: read its artifacts, assemble the view, apply the rules. Shared by the worker
+process and by the in-process twin, so that both do exactly the same."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Protocol
+
+import numpy as np
+
+from trainproof.assembly import Reading, assemble
+from trainproof.model.artifact import Artifact, Unjudged
+from trainproof.model.data import (
+    Attempt,
+    Column,
+    Facts,
+    Fault,
+    FaultCode,
+    NotJudgeable,
+    Role,
+    RunView,
+    Series,
+)
+from trainproof.model.outcome import Cell, not_checked
+from trainproof.model.report import ArtifactEntry, Segment, SeriesSummary
+from trainproof.model.text import curve, printable, spell
+from trainproof.model.wire import RunResult, Settings, Task
+from trainproof.readers import reader
+from trainproof.readers.interface import Options
+from trainproof.rules import REGISTRY
+from trainproof.stores import open_store
+from trainproof.stores.interface import StoreError
+
+from .evaluate import evaluate
+
+_ERROR_LENGTH = 500
+
+
+class Phase(IntEnum):
+    """What a worker is at, as its supervisor sees it."""
+
+    IDLE = 0
+    READING = 1
+    ASSEMBLING = 2
+    CHECKING = 3
+
+
+class Progress(Protocol):
+    def at(self, phase: Phase, item: int = 0) -> None:
+        """Said before each step that hostile input could make the last one."""
+        ...
+
+
+def judge(task: Task, settings: Settings, progress: Progress) -> RunResult:
+    """Everything about one run. Raises nothing about the data."""
+    readings = list(_readings(task, settings, progress))
+    progress.at(Phase.ASSEMBLING)
+    tags = {tag: role for role, tag in settings.tags}
+    view = assemble(task.run.id, readings, task.known_faults, tags)
+    cells = tuple(_cells(task, settings, view, progress))
+    progress.at(Phase.ASSEMBLING)
+    return RunResult(
+        cells=cells,
+        artifacts=tuple(_entry(reading) for reading in readings),
+        unjudged=tuple(_unjudged(readings)),
+        segments=tuple(_segment(attempt) for attempt in view.attempts),
+        rewinds=view.rewinds,
+        series=tuple(_summary(attempt, one) for attempt in view.attempts for one in attempt.series),
+        unknown=tuple(sorted({s.tag for s in view.series if s.role is Role.UNKNOWN})),
+        facts=view.facts,
+        faults=view.faults,
+        regime=view.regime,
+    )
+
+
+# --- reading --------------------------------------------------------------------------------
+
+
+def _readings(task: Task, settings: Settings, progress: Progress) -> Iterator[Reading]:
+    """Artifacts that killed a worker before are not opened again."""
+    broken = {fault.artifact for fault in task.known_faults}
+    for number, artifact in enumerate(task.run.artifacts):
+        if artifact.path in broken:
+            yield Reading(artifact)
+            continue
+        progress.at(Phase.READING, number)
+        yield read(artifact, settings)
+
+
+def read(artifact: Artifact, settings: Settings) -> Reading:
+    """One artifact through its reader; whatever goes wrong is a fault of that file."""
+    columns: list[Column] = []
+    facts, faults, empty = Facts(), list[Fault](), None
+    try:
+        spool = settings.spools.get(artifact.root)
+        store = open_store(artifact.root, settings.follow_symlinks, spool=spool)
+        with contextlib.closing(store.open(artifact.path)) as stream:
+            options = Options(settings.tags)
+            for item in reader(artifact.reader).read(artifact, stream, options):
+                match item:
+                    case Column():
+                        columns.append(item)
+                    case Facts():
+                        facts = item.over(facts)
+                    case Fault():
+                        faults.append(item)
+                    case NotJudgeable():
+                        empty = item
+    except StoreError as error:
+        faults.append(Fault(FaultCode.IO, artifact.path, error.detail, fatal=True))
+    except MemoryError:
+        faults.append(Fault(FaultCode.MEMORY, artifact.path, "memory limit", fatal=True))
+    except Exception as error:  # noqa: BLE001 - a reader's bug is that file's fault
+        detail = f"{type(error).__name__}: {error}"[:_ERROR_LENGTH]
+        faults.append(Fault(FaultCode.READER_FAILED, artifact.path, detail, fatal=True))
+    return Reading(artifact, tuple(columns), facts, tuple(faults), empty)
+
+
+def _unjudged(readings: list[Reading]) -> Iterator[Unjudged]:
+    for reading in readings:
+        if reading.not_judgeable is not None and not reading.columns:
+            artifact, why = reading.artifact, reading.not_judgeable
+            yield Unjudged(artifact.root, artifact.path, why.content, why.detail)
+
+
+def _entry(reading: Reading) -> ArtifactEntry:
+    artifact = reading.artifact
+    if reading.columns:
+        status = "cut" if any(f.fatal for f in reading.faults) else "read"
+    elif reading.not_judgeable is not None:
+        status = str(reading.not_judgeable.content)
+    else:
+        status = "facts" if reading.facts != Facts() else "unread"
+    return ArtifactEntry(artifact.path, artifact.reader, str(artifact.kind), artifact.size, status)
+
+
+# --- checking -------------------------------------------------------------------------------
+
+
+def _cells(task: Task, settings: Settings, view: RunView, progress: Progress) -> Iterator[Cell]:
+    """One cell per selected rule, in their order; rules that killed a worker are not re-run."""
+    lost = {id: not_checked(id, skip, {"detail": detail}) for id, skip, detail in task.lost_rules}
+    with np.errstate(all="ignore"):
+        for number, id in enumerate(settings.rules):
+            if id in lost:
+                yield lost[id]
+                continue
+            progress.at(Phase.CHECKING, number)
+            yield evaluate(REGISTRY[id], view, settings.thresholds.get(id, {}))
+
+
+# --- summaries ------------------------------------------------------------------------------
+
+
+def _segment(attempt: Attempt) -> Segment:
+    firsts = [int(s.steps[0]) for s in attempt.series]
+    lasts = [int(s.steps[-1]) for s in attempt.series]
+    return Segment(
+        attempt.index, min(firsts, default=None), max(lasts, default=None), attempt.superseded
+    )
+
+
+def _summary(attempt: Attempt, series: Series) -> SeriesSummary:
+    values, identity = series.values, series.identity
+    finite = values[np.isfinite(values)]
+    low = float(finite.min()) if len(finite) else float("nan")
+    high = float(finite.max()) if len(finite) else float("nan")
+    return SeriesSummary(
+        name=printable(series.tag),
+        artifact=series.artifact,
+        role=str(identity.role),
+        split=str(identity.split),
+        scope=str(identity.scope),
+        component=identity.component,
+        direction=str(identity.direction),
+        segment=attempt.index,
+        points=len(series),
+        nonfinite=len(values) - len(finite),
+        first=spell(float(values[0])),
+        last=spell(float(values[-1])),
+        min=spell(low),
+        max=spell(high),
+        first_step=int(series.steps[0]),
+        last_step=int(series.steps[-1]),
+        curve=curve(values.tolist()),
+        also_in=series.also_in,
+    )

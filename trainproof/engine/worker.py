@@ -1,0 +1,67 @@
+"""The child process: take batches of tasks, judge them, answer in frames on a private pipe."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import BinaryIO
+
+from trainproof.model.wire import LENGTH, MAX_FRAME, Batch, Begin, Done, Ready, pack, unpack_order
+
+from .beacon import Beacon
+from .work import judge
+
+
+def main() -> None:
+    # Frames own the original stdout; what a library prints goes where it cannot harm them.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    orders = sys.stdin.buffer
+    begin = unpack_order(_frame(orders))
+    if not isinstance(begin, Begin):
+        raise SystemExit("the first order is not Begin")
+    for module in begin.settings.plugins:
+        importlib.import_module(module)
+    limited = _limit(begin.settings.memory_bytes)
+    _send(answers, Ready(limited))
+    beacon = Beacon(int(sys.argv[1]))
+    while body := _frame(orders):
+        batch = unpack_order(body)
+        assert isinstance(batch, Batch)
+        for task in batch.tasks:
+            beacon.task(task.number)
+            _send(answers, Done(task.number, judge(task, begin.settings, beacon)))
+
+
+def _frame(stream: BinaryIO) -> bytes:
+    """The next frame, or b"" when the parent has closed the pipe."""
+    size = int.from_bytes(stream.read(LENGTH), "big")
+    if size > MAX_FRAME:
+        raise SystemExit(f"order of {size} bytes")
+    return stream.read(size)
+
+
+def _send(stream: BinaryIO, answer: Ready | Done) -> None:
+    stream.write(pack(answer))
+    stream.flush()
+
+
+def _limit(memory_bytes: int) -> bool:
+    """Address space limit after the imports, no core files; False where that cannot be done."""
+    try:
+        import resource  # noqa: PLC0415 - not on every platform
+    except ImportError:
+        return False
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if not memory_bytes:
+        return True
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    except (OSError, ValueError):
+        return False
+    return sys.platform == "linux"
+
+
+if __name__ == "__main__":
+    main()

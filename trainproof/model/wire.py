@@ -1,0 +1,118 @@
+"""What passes between the supervisor and its workers: MessagePack, validated on the way in.
+
+Never pickle: a worker has parsed hostile bytes, and what it says is checked against these types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from .artifact import Run, Unjudged
+from .data import Facts, Fault, Regime, Rewind
+from .outcome import Cell, Skip, Value
+from .report import ArtifactEntry, Segment, SeriesSummary
+
+MAX_FRAME = 64 * 1024 * 1024
+LENGTH = 4
+"""Bytes of the big-endian length before each frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """Everything a worker found out about one run. Holds no arrays."""
+
+    cells: tuple[Cell, ...]
+    artifacts: tuple[ArtifactEntry, ...] = ()
+    unjudged: tuple[Unjudged, ...] = ()
+    segments: tuple[Segment, ...] = ()
+    rewinds: tuple[Rewind, ...] = ()
+    series: tuple[SeriesSummary, ...] = ()
+    unknown: tuple[str, ...] = ()
+    facts: Facts = field(default_factory=Facts)
+    faults: tuple[Fault, ...] = ()
+    regime: Regime = Regime.SUPERVISED
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One run to judge. ``known``: what killed a worker before, and is not tried again."""
+
+    number: int
+    run: Run
+    known_faults: tuple[Fault, ...] = ()
+    lost_rules: tuple[tuple[str, Skip, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What every task of an audit has in common."""
+
+    rules: tuple[str, ...]
+    thresholds: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
+    tags: tuple[tuple[str, str], ...] = ()
+    spools: Mapping[str, str] = field(default_factory=dict)
+    follow_symlinks: bool = False
+    plugins: tuple[str, ...] = ()
+    memory_bytes: int = 0
+
+
+class Begin(msgspec.Struct, frozen=True, tag=True):
+    """Parent to worker, once."""
+
+    settings: Settings
+
+
+class Batch(msgspec.Struct, frozen=True, tag=True):
+    """Parent to worker: tasks to do, in order."""
+
+    tasks: tuple[Task, ...]
+
+
+class Ready(msgspec.Struct, frozen=True, tag=True):
+    """Worker to parent: imports and limits are in place; deadlines start now."""
+
+    memory_limited: bool
+
+
+class Done(msgspec.Struct, frozen=True, tag=True):
+    """Worker to parent: one task finished."""
+
+    number: int
+    result: RunResult
+
+
+Order = Begin | Batch
+Answer = Ready | Done
+
+
+class FrameError(Exception):
+    """What arrived is not a frame of the expected type."""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_order = msgspec.msgpack.Decoder(Order).decode
+_answer = msgspec.msgpack.Decoder(Answer).decode
+
+
+def pack(message: Order | Answer) -> bytes:
+    body = _encode(message)
+    return len(body).to_bytes(LENGTH, "big") + body
+
+
+def unpack_order(body: bytes) -> Order:
+    """Raises FrameError."""
+    try:
+        return _order(body)
+    except msgspec.MsgspecError as error:
+        raise FrameError(str(error)) from None
+
+
+def unpack_answer(body: bytes) -> Answer:
+    """Raises FrameError."""
+    try:
+        return _answer(body)
+    except msgspec.MsgspecError as error:
+        raise FrameError(str(error)) from None
