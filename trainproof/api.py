@@ -13,9 +13,10 @@ from . import __version__
 from .config import Config
 from .discover import discover
 from .engine import publish
+from .engine.limits import Limits
 from .engine.local import judge_here
 from .engine.spool import spooled
-from .engine.supervisor import Limits, supervise
+from .engine.supervisor import supervise
 from .grouping import group
 from .model.artifact import Artifact, Run, Unjudged
 from .model.data import Fault, FaultCode

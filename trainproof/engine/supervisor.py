@@ -35,6 +35,7 @@ from trainproof.model.wire import (
 )
 
 from .beacon import Beacon, Sighting
+from .limits import Limits
 from .work import Phase
 
 _TICK = 0.1
@@ -42,15 +43,6 @@ _TICK = 0.1
 _BATCH = 32
 _STARTS = 3
 """How often workers may die before they are ready, in a row, before the audit gives up."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """``step_seconds``: for one file or one rule. ``memory_bytes``: address space, 0 for none."""
-
-    step_seconds: float = 120.0
-    startup_seconds: float = 60.0
-    memory_bytes: int = 4 * 1024**3
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import BinaryIO
 from trainproof.model.wire import LENGTH, MAX_FRAME, Batch, Begin, Done, Ready, pack, unpack_order
 
 from .beacon import Beacon
+from .limits import limit_this_process
 from .work import judge
 
 
@@ -23,7 +24,7 @@ def main() -> None:
         raise SystemExit("the first order is not Begin")
     for module in begin.settings.plugins:
         importlib.import_module(module)
-    limited = _limit(begin.settings.memory_bytes)
+    limited = limit_this_process(begin.settings.memory_bytes)
     _send(answers, Ready(limited))
     beacon = Beacon(int(sys.argv[1]))
     while body := _frame(orders):
@@ -45,22 +46,6 @@ def _frame(stream: BinaryIO) -> bytes:
 def _send(stream: BinaryIO, answer: Ready | Done) -> None:
     stream.write(pack(answer))
     stream.flush()
-
-
-def _limit(memory_bytes: int) -> bool:
-    """Address space limit after the imports, no core files; False where that cannot be done."""
-    try:
-        import resource  # noqa: PLC0415 - not on every platform
-    except ImportError:
-        return False
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if not memory_bytes:
-        return True
-    try:
-        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-    except (OSError, ValueError):
-        return False
-    return sys.platform == "linux"
 
 
 if __name__ == "__main__":

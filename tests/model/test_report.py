@@ -1,0 +1,81 @@
+"""The verdict and the exit code are separate axes, and each has one definition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from trainproof.model.report import (
+    CheckDetail,
+    Checks,
+    CoverageBlock,
+    ExitCode,
+    FailOn,
+    NotJudged,
+    Problem,
+    Report,
+    SubjectReport,
+    Verdict,
+    exit_code,
+    worst,
+)
+
+
+def subject(verdict: Verdict, owner: str | None = None, *problems: Problem) -> SubjectReport:
+    detail = CheckDetail("not-checked" if owner else "clean", None, owner, ())
+    coverage = CoverageBlock("notchecked/1", {}, {}, 0, 0, 0.0)
+    checks = Checks((), {}, coverage, {"TP-X": detail})
+    return SubjectReport("r", "run", ".", verdict, (), checks, (), problems=problems)
+
+
+def report(*subjects: SubjectReport, error: str | None = None) -> Report:
+    found = worst(s.verdict for s in subjects)
+    return Report(4, "1", subjects, found, error, NotJudged({}), ())
+
+
+FATAL = Problem("corrupt", "log", "bad", fatal=True)
+CUT = Problem("truncated", "log", "cut", fatal=False)
+
+
+def test_severity_orders_fail_warn_not_checked_pass() -> None:
+    order = [Verdict.PASS, Verdict.NOT_CHECKED, Verdict.WARN, Verdict.FAIL]
+    assert sorted(Verdict, key=lambda v: v.severity) == order
+    assert worst(iter([Verdict.PASS, Verdict.WARN])) is Verdict.WARN
+    assert worst(iter([])) is Verdict.NOT_CHECKED
+
+
+@pytest.mark.parametrize(
+    ("made", "code"),
+    [
+        (report(subject(Verdict.PASS)), ExitCode.OK),
+        (report(subject(Verdict.WARN)), ExitCode.OK),
+        (report(subject(Verdict.FAIL)), ExitCode.FAIL),
+        (report(), ExitCode.CANNOT_JUDGE),
+        (report(subject(Verdict.NOT_CHECKED)), ExitCode.CANNOT_JUDGE),
+        (report(subject(Verdict.PASS), subject(Verdict.NOT_CHECKED)), ExitCode.OK),
+        (report(subject(Verdict.PASS, None, CUT)), ExitCode.OK),
+        (report(subject(Verdict.PASS, None, FATAL)), ExitCode.CANNOT_JUDGE),
+        (report(subject(Verdict.PASS, "trainproof")), ExitCode.CANNOT_JUDGE),
+        (report(subject(Verdict.PASS, "run")), ExitCode.OK),
+        (report(subject(Verdict.FAIL, "trainproof", FATAL)), ExitCode.FAIL),
+        (report(error="broken"), ExitCode.CANNOT_JUDGE),
+        (replace(report(subject(Verdict.PASS)), problems=(FATAL,)), ExitCode.CANNOT_JUDGE),
+    ],
+)
+def test_exit_code(made: Report, code: ExitCode) -> None:
+    assert exit_code(made) is code
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "codes"),
+    [
+        (FailOn.FAIL, [1, 0, 2, 0]),
+        (FailOn.WARN, [1, 1, 2, 0]),
+        (FailOn.NOT_CHECKED, [1, 1, 1, 0]),
+        (FailOn.NEVER, [0, 0, 2, 0]),
+    ],
+)
+def test_fail_on_moves_only_what_counts_as_failure(fail_on: FailOn, codes: list[int]) -> None:
+    verdicts = (Verdict.FAIL, Verdict.WARN, Verdict.NOT_CHECKED, Verdict.PASS)
+    assert [exit_code(report(subject(v)), fail_on) for v in verdicts] == codes

@@ -1,0 +1,28 @@
+"""``trainproof`` and ``python -m trainproof``.
+
+--version and the top-level --help are answered without importing the command line, which costs
+more than everything else they do. The help text is generated from it, and checked in CI.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    match sys.argv[1:]:
+        case ["--version"]:
+            from . import __version__  # noqa: PLC0415
+
+            sys.stdout.write(f"trainproof {__version__}\n")
+        case ["--help" | "-h"]:
+            with open(f"{__file__.removesuffix('__main__.py')}cli/help.txt", "rb") as file:
+                sys.stdout.buffer.write(file.read())
+        case _:
+            from .cli.app import app  # noqa: PLC0415
+
+            app()
+
+
+if __name__ == "__main__":
+    main()

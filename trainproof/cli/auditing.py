@@ -1,0 +1,133 @@
+"""audit, doctor and epoch: the same audit with more or less said about it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from trainproof import api
+from trainproof.config import Config, ConfigError
+from trainproof.emit import EMITTERS
+from trainproof.emit.console import doctor as doctor_text
+from trainproof.emit.console import summary as summary_text
+from trainproof.model.report import ExitCode, FailOn, Report, exit_code
+
+from .options import Options, with_options
+from .outputs import STDOUT, check_targets, colored, deliver
+from .progress import reporting
+
+Text = Callable[[Report, Options, FailOn], bytes]
+
+
+@with_options
+def audit(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="Directories, files, archives; - reads a list.")
+    ],
+    *,
+    options: Options,
+) -> None:
+    """Audit training runs and print what a person needs to know."""
+    _run(tuple(paths), options, _summary)
+
+
+@with_options
+def doctor(
+    path: Annotated[str, typer.Argument(metavar="[PATH]", help="A directory or file.")] = ".",
+    *,
+    options: Options,
+) -> None:
+    """The autopsy: the same audit with the full report of each run, worst first."""
+    _run((path,), options, _doctor)
+
+
+@with_options
+def epoch(
+    log: Annotated[str, typer.Argument(metavar="LOG", help="One training log.")],
+    *,
+    options: Options,
+) -> None:
+    """Judge one training log."""
+    if Path(log).is_dir():
+        fail(f"{log} is a directory: use trainproof audit or trainproof doctor")
+    _run((log,), options, _doctor)
+
+
+def fail(message: str) -> NoReturn:
+    """A usage error: exit code 2, nothing said about any run."""
+    sys.stderr.write(f"trainproof: {message}\n")
+    raise typer.Exit(ExitCode.CANNOT_JUDGE)
+
+
+def _run(paths: tuple[str, ...], options: Options, text: Text) -> None:
+    try:
+        outputs = options.outputs()
+        paths = _listed(paths)
+        check_targets(outputs, paths)
+        config = options.settings(paths)
+    except ConfigError as error:
+        fail(str(error))
+    report = _audited(config, options)
+    _say(outputs, text(report, options, config.fail_on))
+    try:
+        for name, target in outputs.items():
+            deliver(target, EMITTERS[name](report))
+    except OSError as error:
+        fail(f"cannot write the report: {error}")
+    raise typer.Exit(exit_code(report, config.fail_on))
+
+
+def _audited(config: Config, options: Options) -> Report:
+    """An audit that fails as a whole is a report too: exit code 2, and the reason in ``error``."""
+    try:
+        with reporting(options.progress and not options.quiet) as progress:
+            return api.audit(config, progress)
+    except KeyboardInterrupt:
+        fail("interrupted")
+    except Exception as error:  # noqa: BLE001 - never a traceback in the place of a report
+        return api.failed(f"{type(error).__name__}: {error}")
+
+
+def _listed(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """``-`` stands for the paths on the standard input, one a line (or NUL-separated)."""
+    if STDOUT not in paths:
+        return paths
+    data = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+    read = [item for item in data.split("\0" if "\0" in data else "\n") if item]
+    if not read:
+        raise ConfigError("no paths on the standard input")
+    return tuple(p for path in paths for p in (read if path == STDOUT else [path]))
+
+
+def _say(outputs: dict[str, str], text: bytes) -> None:
+    """People's text; to stderr when a report has the standard output."""
+    stream = sys.stderr if STDOUT in outputs.values() else sys.stdout
+    stream.buffer.write(text)
+    stream.buffer.flush()
+
+
+def _summary(report: Report, options: Options, fail_on: FailOn) -> bytes:
+    return summary_text(
+        report,
+        color=colored(options.color),
+        width=shutil.get_terminal_size().columns,
+        verbose=options.verbose,
+        quiet=options.quiet,
+        fail_on=fail_on,
+    )
+
+
+def _doctor(report: Report, options: Options, fail_on: FailOn) -> bytes:
+    if options.quiet:
+        return _summary(report, options, fail_on)
+    return doctor_text(
+        report,
+        color=colored(options.color),
+        width=shutil.get_terminal_size().columns,
+        fail_on=fail_on,
+    )

@@ -1,0 +1,68 @@
+"""Bytes to files and streams: whole or not at all, and never over what was audited."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from trainproof.config import ConfigError
+
+STDOUT = "-"
+
+
+def check_targets(outputs: Mapping[str, str], paths: Sequence[str]) -> None:
+    """Refuse what would destroy data or fail after the audit. Raises ConfigError."""
+    inputs = {Path(path).resolve() for path in paths}
+    for name, target in outputs.items():
+        if target == STDOUT:
+            continue
+        path = Path(target)
+        if path.is_dir() or path.resolve() in inputs:
+            raise ConfigError(
+                f"--{name} {target} would overwrite what is audited: it takes the FILE to write"
+            )
+        if not path.parent.is_dir():
+            raise ConfigError(f"--{name} {target}: there is no directory {path.parent}")
+
+
+def deliver(target: str, payload: bytes) -> None:
+    """Write to the standard output, or to a file by way of a temporary one beside it.
+
+    Raises OSError.
+    """
+    if target == STDOUT:
+        sys.stdout.buffer.write(payload)
+        sys.stdout.buffer.flush()
+        return
+    path = Path(target)
+    if path.exists() and not path.is_file():  # /dev/stderr, a named pipe
+        path.write_bytes(payload)
+        return
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(payload)
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
+        Path(name).chmod(mode)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def colored(when: str) -> bool:
+    """--color, then NO_COLOR and FORCE_COLOR, then whether people read it at a terminal."""
+    if when != "auto":
+        return when == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
