@@ -133,7 +133,7 @@ class Column:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Series:
     """A column with its place and its meaning. The only thing series rules judge."""
 
