@@ -40,6 +40,8 @@ from .work import Phase
 
 _TICK = 0.1
 """Seconds between two looks at the beacons; deadlines are met to within this."""
+_GRACE = 1.0
+"""Seconds between a worker's last word and its exit: killed earlier, it would not say why."""
 _BATCH = 32
 _STARTS = 3
 """How often workers may die before they are ready, in a row, before the audit gives up."""
@@ -126,8 +128,13 @@ class _Worker:
             del self.buffer[: LENGTH + size]
             yield unpack_answer(body)
 
-    def end(self) -> int:
-        """Kill its process group, reap it; its exit code (negative: the signal)."""
+    def end(self, grace: float = 0.0) -> int:
+        """Reap it after ``grace`` seconds at most, killing its process group if it still runs.
+
+        Its exit code; negative: the signal that ended it.
+        """
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(grace)
         if self.process.poll() is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -212,7 +219,7 @@ class _Pool:
         self.selector.unregister(worker.output)
         self.workers.remove(worker)
         sighting = worker.beacon.sighting()
-        code = worker.end()
+        code = worker.end(_GRACE if death is None else 0.0)
         if death is None:
             death = _post_mortem(code)
         if not worker.ready:

@@ -1,0 +1,178 @@
+"""The audit end to end, on files as people have them."""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.logs import broken, healthy, jsonl, trainer_state
+from trainproof import Config, ConfigError, Report, Verdict, audit
+from trainproof.emit import EMITTERS
+from trainproof.rules.examples import falling
+
+
+def ids(report: Report) -> dict[str, set[str]]:
+    """Run id to the ids of its findings at FAIL or WARN."""
+    return {r.id: {f.id for f in r.findings if f.level != "INFO"} for r in report.reports}
+
+
+def test_a_healthy_run_passes_and_cites_what_it_measured(tmp_path: Path) -> None:
+    healthy(tmp_path / "log.jsonl")
+    report = audit(str(tmp_path), isolation=False)
+    (run,) = report.reports
+    assert run.verdict is Verdict.PASS
+    assert run.findings == ()
+    applied = run.checks.details["TP-NAN"].applications
+    assert [(a.series, a.state, a.measured) for a in applied] == [
+        ("loss", "clean", {"points": 60, "nonfinite": 0})
+    ]
+    (loss,) = [s for s in run.series if s.name == "loss"]
+    assert (loss.role, loss.points, loss.first_step, loss.last_step) == ("loss", 60, 1, 60)
+
+
+def test_a_nan_is_found_at_its_real_line(tmp_path: Path) -> None:
+    broken(tmp_path / "log.jsonl", at=40)
+    (run,) = audit(str(tmp_path), isolation=False).reports
+    (finding,) = [f for f in run.findings if f.id == "TP-NAN"]
+    assert (finding.level, finding.location.path, finding.location.line) == (
+        "FAIL",
+        "log.jsonl",
+        41,
+    )
+    assert (finding.first_step, finding.last_step) == (41, 60)
+    assert finding.measured["nonfinite"] == 20
+
+
+def test_checkpoint_copies_are_one_run_judged_once(tmp_path: Path) -> None:
+    loss = falling(60)
+    trainer_state(tmp_path / "out" / "trainer_state.json", loss)
+    for part in (20, 40):
+        trainer_state(
+            tmp_path / "out" / f"checkpoint-{part * 10}" / "trainer_state.json",
+            loss[:part],
+            max_steps=600,
+        )
+    (run,) = audit(str(tmp_path), isolation=False).reports
+    assert run.id == "out"
+    (series,) = [s for s in run.series if s.role == "loss"]
+    assert series.points == 60
+    assert series.also_in == (
+        "out/checkpoint-200/trainer_state.json",
+        "out/checkpoint-400/trainer_state.json",
+    )
+
+
+def test_the_bytes_do_not_depend_on_isolation_or_the_number_of_workers(tmp_path: Path) -> None:
+    for number in range(6):
+        make = broken if number % 3 == 0 else healthy
+        make(tmp_path / f"run{number}" / "log.jsonl")
+    made = [
+        audit(str(tmp_path), isolation=False),
+        audit(str(tmp_path), jobs=1),
+        audit(str(tmp_path), jobs=4),
+    ]
+    payloads = {EMITTERS["json"](replace(report, invocation=None)) for report in made}
+    assert len(payloads) == 1
+    assert len(made[0].reports) == 6
+
+
+def test_two_attempts_in_one_file_are_judged_apart(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "log.jsonl", {"loss": falling(40)})
+    first = path.read_text()
+    path.write_text(first + first)
+    (run,) = audit(str(tmp_path), isolation=False).reports
+    assert [(s.first_step, s.last_step) for s in run.segments] == [(1, 40), (1, 40)]
+    assert [(r.from_step, r.to_step, r.resume, r.line) for r in run.rewinds] == [(40, 1, False, 41)]
+    assert "TP-DIVERGE" not in ids_of(run)
+
+
+def test_a_resume_replaces_the_steps_it_redid(tmp_path: Path) -> None:
+    loss = falling(60, noise=0)
+    path = jsonl(tmp_path / "log.jsonl", {"loss": loss[:40]})
+    again = jsonl(tmp_path / "again.txt", {"loss": loss[29:]}, start=30)
+    path.write_text(path.read_text() + again.read_text())
+    again.unlink()
+    (run,) = audit(str(tmp_path), isolation=False).reports
+    (series,) = [s for s in run.series if s.role == "loss"]
+    assert (series.points, series.first_step, series.last_step) == (60, 1, 60)
+    assert [(r.to_step, r.resume) for r in run.rewinds] == [(30, True)]
+
+
+def ids_of(run: object) -> set[str]:
+    return {finding.id for finding in run.findings}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar.gz"])
+def test_an_archive_of_runs_gives_the_verdicts_of_its_directory(tmp_path: Path, kind: str) -> None:
+    runs = tmp_path / "runs"
+    healthy(runs / "good" / "log.jsonl")
+    broken(runs / "bad" / "log.jsonl")
+    archive = tmp_path / f"runs.{kind}"
+    if kind == "zip":
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+            for file in sorted(runs.rglob("*.jsonl")):
+                packed.write(file, str(file.relative_to(runs)))
+    else:
+        with tarfile.open(archive, "w:gz") as tar:
+            tar.add(runs, ".")
+    packed_report, plain = audit(str(archive)), audit(str(runs))
+    assert ids(packed_report) == ids(plain)
+    assert ids(plain)["bad"] >= {"TP-NAN"}
+
+
+def test_what_is_no_log_is_counted_and_what_is_expected_to_be_one_is_named(tmp_path: Path) -> None:
+    healthy(tmp_path / "log.jsonl")
+    (tmp_path / "notes.txt").write_text("nothing to see\n")
+    (tmp_path / "trainer_state.json").write_text(
+        "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
+    )
+    (tmp_path / "empty.csv").write_text("")
+    report = audit(str(tmp_path), isolation=False)
+    assert report.not_judged.counts == {"empty": 1, "git-lfs-pointer": 1, "not-a-log": 1}
+    assert [(f.path, f.content) for f in report.not_judged.files] == [
+        ("empty.csv", "empty"),
+        ("trainer_state.json", "git-lfs-pointer"),
+    ]
+
+
+def test_a_path_that_does_not_exist_is_a_problem_not_an_exception(tmp_path: Path) -> None:
+    report = audit(str(tmp_path / "nowhere"))
+    assert report.reports == ()
+    assert [(p.code, p.fatal) for p in report.problems] == [("io", True)]
+
+
+def test_a_mapped_column_is_judged_as_what_it_was_mapped_to(tmp_path: Path) -> None:
+    jsonl(tmp_path / "log.jsonl", {"zorp": [1.0] * 10 + [float("nan")] * 5})
+    (unmapped,) = audit(str(tmp_path), isolation=False).reports
+    assert unmapped.unknown_columns == ("zorp",)
+    assert unmapped.verdict is Verdict.NOT_CHECKED
+    (mapped,) = audit(str(tmp_path), isolation=False, tags=(("loss", "zorp"),)).reports
+    assert "TP-NAN" in ids_of(mapped)
+
+
+def test_rules_that_were_not_selected_are_out_of_scope_by_the_caller(tmp_path: Path) -> None:
+    broken(tmp_path / "log.jsonl")
+    (run,) = audit(str(tmp_path), isolation=False, ignore=("TP-NAN*",)).reports
+    assert run.checks.coverage.states["TP-NAN"] == "OUT_OF_SCOPE/CALLER"
+    assert "TP-NAN" not in ids_of(run)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"select": ("TP-NO-SUCH",)},
+        {"tags": (("flavour", "x"),)},
+        {"format_hint": "nonsense"},
+        {"timeout": 0.0},
+        {"thresholds": {"TP-NAN": {"in_a_row": 0}}},
+        {"thresholds": {"TP-NAN": {"in_a_row": "many"}}},
+        {"thresholds": {"TP-NAN": {"nothing": 1}}},
+    ],
+)
+def test_settings_that_cannot_be_honoured_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(ConfigError):
+        Config(**options)  # type: ignore[arg-type]
