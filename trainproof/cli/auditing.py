@@ -27,7 +27,7 @@ Text = Callable[[Report, Options, FailOn], bytes]
 @with_options
 def audit(
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Directories, files, archives; - reads a list.")
+        list[str], typer.Argument(metavar="PATH", help="Directories, files, archives; - reads a list.")
     ],
     *,
     options: Options,
@@ -38,7 +38,7 @@ def audit(
 
 @with_options
 def doctor(
-    path: Annotated[str, typer.Argument(metavar="[PATH]", help="A directory or file.")] = ".",
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A directory or file.")] = ".",
     *,
     options: Options,
 ) -> None:
