@@ -1,0 +1,248 @@
+"""Questions that several emitters ask of a finished report, each answered once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from trainproof.model.data import Role, Split
+from trainproof.model.outcome import Level, Owner, State
+from trainproof.model.report import (
+    CheckDetail,
+    ExitCode,
+    FailOn,
+    Finding,
+    Number,
+    Problem,
+    Report,
+    SeriesSummary,
+    SubjectReport,
+    Verdict,
+    exit_code,
+)
+from trainproof.model.text import printable, spell
+
+NAMED_RULES = 8
+"""Rule ids that a sentence about a hole names before it says how many more there are."""
+_INT64 = range(-(2**63), 2**64)
+_LEVELS = tuple(Level)
+_CURVE_ROLES = (Role.LOSS, Role.REWARD, Role.METRIC)
+_OWED = frozenset({str(Owner.TOOL), str(Owner.FILE)})
+
+
+def safe(text: str) -> str:
+    """``text`` with everything but printable characters and line feeds spelled out.
+
+    ``publish`` has done so already for what came from outside; emitters do it again at their
+    own border, because a report may also have been read from a file.
+    """
+    return "\n".join(map(printable, text.split("\n"))) if "\n" in text else printable(text)
+
+
+def json_number(value: float) -> Number:
+    """``value`` as orjson can write it: it writes NaN as null and refuses longer integers."""
+    if isinstance(value, int):
+        return value if value in _INT64 else str(value)
+    return spell(value)
+
+
+def shorten(text: str, limit: int) -> str:
+    """``text`` in at most ``limit`` characters; a cut is visible."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def plural(count: int, noun: str) -> str:
+    """``count`` with thousands separators and ``noun`` in the right number."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def full_path(root: str, path: str) -> str:
+    """The path as the caller would spell it: below ``root``, or ``root`` itself where the
+    caller named a single file (its store then holds one path, the file's own name)."""
+    if root in ("", "."):
+        return path or "."
+    root = root.rstrip("/") or "/"
+    if path in ("", ".") or path == root.rpartition("/")[2]:
+        return root
+    return f"{root if root != '/' else ''}/{path}"
+
+
+def name(subject: SubjectReport) -> str:
+    """What a person calls the subject: its path from where the audit was started."""
+    return full_path(subject.root, subject.id)
+
+
+def ranked(report: Report) -> list[SubjectReport]:
+    """The subjects, worst first, then by root and id."""
+    return sorted(report.reports, key=lambda s: (-s.verdict.severity, s.root, s.id))
+
+
+def by_severity(findings: Sequence[Finding]) -> list[Finding]:
+    """Worst first; what a later attempt replaced comes after what stands."""
+    return sorted(findings, key=lambda f: (_LEVELS.index(f.level), f.superseded))
+
+
+def tally(report: Report) -> dict[Verdict, int]:
+    """Number of subjects by verdict, worst first, without those that no subject has."""
+    counts = Counter(subject.verdict for subject in report.reports)
+    return {verdict: counts[verdict] for verdict in Verdict if counts[verdict]}
+
+
+def tallied(report: Report) -> str:
+    """``3 runs: 1 FAIL, 2 PASS``."""
+    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in tally(report).items())
+    return plural(len(report.reports), "run") + (f": {counts}" if counts else "")
+
+
+def checked(report: Report) -> tuple[int, int]:
+    """Cells of the subject x rule matrix in which the rule was applied, and all cells."""
+    blocks = [subject.checks.coverage for subject in report.reports]
+    return sum(b.checked for b in blocks), sum(b.total for b in blocks)
+
+
+def principal(subject: SubjectReport) -> SeriesSummary | None:
+    """The series that pictures the run: a total before a component, training before
+    evaluation, the latest segment before an earlier one, then most points."""
+    for role in _CURVE_ROLES:
+        found = [one for one in subject.series if one.role == role]
+        if found:
+            return max(found, key=_prominence)
+    return None
+
+
+def _prominence(series: SeriesSummary) -> tuple[bool, bool, int, int]:
+    total, training = series.component is None, series.split == Split.TRAIN
+    return total, training, series.segment, series.points
+
+
+def headline(subject: SubjectReport) -> str:
+    """The worst finding in one sentence; without one, what the verdict rests on."""
+    found = by_severity(subject.findings)
+    if found and found[0].level is not Level.INFO:
+        return f"{found[0].id}: {found[0].message}"
+    if subject.verdict is Verdict.NOT_CHECKED:
+        return f"not judged: {_why_not(subject)}"
+    coverage = subject.checks.coverage
+    return f"{coverage.checked} of {coverage.total} rules checked, none fired above INFO"
+
+
+def _why_not(subject: SubjectReport) -> str:
+    fatal = next((problem for problem in subject.problems if problem.fatal), None)
+    if fatal is not None:
+        return f"{fatal.path} could not be read ({fatal.code})"
+    reasons = Counter(subject.checks.skipped.values())
+    return min(reasons, key=lambda r: (-reasons[r], r)) if reasons else "no rule applies to it"
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """Something that should have been checked and was not.
+
+    ``subject`` is None for a problem that belongs to no run. ``rules`` are those that were not
+    applied because of it. ``path`` is relative to the subject's root.
+    """
+
+    subject: SubjectReport | None
+    path: str
+    line: int | None
+    reason: str
+    rules: tuple[str, ...] = ()
+    unreadable: bool = False
+
+    def sentence(self) -> str:
+        """The hole in one sentence, ended by a full stop."""
+        if self.subject is None:
+            return f"'{self.path}' could not be read: {self.reason}."
+        if not self.unreadable:
+            return f"{name(self.subject)}: {self._lost()} not checked: {self.reason}."
+        lost = f"; {self._lost()} not checked because of it" if self.rules else ""
+        return f"{name(self.subject)}: '{self.path}' could not be read: {self.reason}{lost}."
+
+    def _lost(self) -> str:
+        named = ", ".join(self.rules[:NAMED_RULES])
+        more = len(self.rules) - NAMED_RULES
+        named += f" and {more} more" if more > 0 else ""
+        verb = "was" if len(self.rules) == 1 else "were"
+        return f"{plural(len(self.rules), 'rule')} ({named}) {verb}"
+
+
+def holes(report: Report) -> Iterator[Hole]:
+    """What the tool or a file kept from being checked, in the order of the report."""
+    for problem in report.problems:
+        if problem.fatal:
+            yield Hole(None, problem.path, problem.line, _told(problem), unreadable=True)
+    for subject in report.reports:
+        yield from _holes_of(subject)
+
+
+def _holes_of(subject: SubjectReport) -> Iterator[Hole]:
+    fatal: dict[str, Problem] = {}
+    for problem in subject.problems:
+        if problem.fatal:
+            fatal.setdefault(problem.path, problem)
+    lost: dict[str, list[str]] = {path: [] for path in fatal}
+    other: dict[tuple[str, str], list[str]] = {}
+    home = subject.artifacts[0].path if subject.artifacts else ""
+    for rule, detail in subject.checks.details.items():
+        if not owed(detail):
+            continue
+        cited = cause(detail)
+        if cited in lost:
+            lost[cited].append(rule)
+        else:
+            reason = subject.checks.skipped.get(rule, detail.skip or "")
+            other.setdefault((cited or home, reason), []).append(rule)
+    for path, problem in fatal.items():
+        yield Hole(subject, path, problem.line, _told(problem), tuple(lost[path]), True)
+    for (path, reason), rules in other.items():
+        yield Hole(subject, path, None, reason, tuple(rules))
+
+
+def owed(detail: CheckDetail) -> bool:
+    """Whether the cell is a check that the run was owed: not the run's doing, nor the caller's."""
+    return detail.state == State.NOT_CHECKED and detail.owner in _OWED
+
+
+def cause(detail: CheckDetail) -> str:
+    """The artifact that a cell which was not checked cites as the cause, or ""."""
+    for application in detail.applications:
+        if application.measured and "artifact" in application.measured:
+            return str(application.measured["artifact"])
+    return ""
+
+
+def _told(problem: Problem) -> str:
+    return f"{problem.code} ({problem.detail})" if problem.detail else problem.code
+
+
+_GATES = {
+    FailOn.FAIL: "at least one run is FAIL",
+    FailOn.WARN: "at least one run is FAIL or WARN",
+    FailOn.NOT_CHECKED: "at least one run is FAIL, WARN or NOT-CHECKED",
+    FailOn.NEVER: "",
+}
+_OPEN = {
+    FailOn.FAIL: "no run that was judged is FAIL",
+    FailOn.WARN: "no run that was judged is FAIL or WARN",
+    FailOn.NOT_CHECKED: "every run was judged and is PASS",
+    FailOn.NEVER: "verdicts do not count, by the caller's choice",
+}
+
+
+def meaning(report: Report, fail_on: FailOn) -> str:
+    """The exit code with its meaning for this report."""
+    code = exit_code(report, fail_on)
+    if code is ExitCode.FAIL:
+        return f"exit code 1: {_GATES[fail_on]}"
+    if code is ExitCode.OK:
+        return f"exit code 0: {_OPEN[fail_on]}"
+    return f"exit code 2: could not judge: {_obstacle(report)}"
+
+
+def _obstacle(report: Report) -> str:
+    if report.error is not None:
+        return f"the audit itself failed: {report.error}"
+    if all(subject.verdict is Verdict.NOT_CHECKED for subject in report.reports):
+        return "no run was judged"
+    return "something recognised could not be read, or a check did not finish"
