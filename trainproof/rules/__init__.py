@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+# isort: off
 from . import finite as finite
+from . import loss as loss
+from . import gradients as gradients
+from . import schedule as schedule
+from . import evaluation as evaluation
+from . import throughput as throughput
+from . import integrity as integrity
+
+# isort: on
 from .interface import REGISTRY as REGISTRY
 from .interface import Rule as Rule

@@ -38,6 +38,8 @@ IDENTITIES: dict[str, Identity] = {
     "gpu_util": Identity(Role.GPU_UTIL, "gpu_util"),
 }
 
+HUGGING_FACE = Facts(framework="transformers")
+
 
 def series(
     tag: str,

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hint
 import numpy as np
 
 from trainproof.model.data import Attempt, Facts, FaultCode, Regime, Role, RunView, Series, Split
-from trainproof.model.outcome import Evidence, Level, Outcome, Skip, Value
+from trainproof.model.outcome import Evidence, Level, Outcome, Skip, Value, Where
 from trainproof.model.rule import (
     PLACES,
     Doc,
@@ -23,7 +23,7 @@ from trainproof.model.rule import (
     fields_of,
 )
 
-from .statistics import not_a_loss
+from .statistics import median, screen
 
 ID = re.compile(r"TP(-[A-Z0-9]+)+")
 
@@ -56,10 +56,12 @@ class Need(Protocol):
 
 
 class Which(StrEnum):
-    """ALL series of the role, or the PRINCIPAL ones: totals where there are any."""
+    """ALL series of the role; the PRINCIPAL ones: totals where there are any; or the
+    OBJECTIVE: the principal training series, and the held-out ones where there is no other."""
 
     ALL = "all"
     PRINCIPAL = "principal"
+    OBJECTIVE = "objective"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,10 @@ class Each:
     def describe(self) -> str:
         what = " or ".join(self.roles)
         parts = [f"each {'' if self.split is None else self.split + ' '}{what} series"]
-        if self.which is Which.PRINCIPAL:
+        if self.which is not Which.ALL:
             parts.append("totals where there are any")
+        if self.which is Which.OBJECTIVE:
+            parts.append("held-out ones only where no training series is logged")
         if self.points > 1:
             parts.append(f"at least {self.points} points")
         if self.nonfinite < 1:
@@ -105,8 +109,10 @@ class Each:
 
     def _matching(self, attempt: Attempt) -> Sequence[Series]:
         found = [s for role in self.roles for s in attempt.select(role, self.split)]
-        if self.which is Which.PRINCIPAL:
-            return [s for s in found if s.identity.component is None] or found
+        if self.which is Which.OBJECTIVE:
+            found = [s for s in found if s.split is Split.TRAIN] or found
+        if self.which is not Which.ALL:
+            found = [s for s in found if s.identity.component is None] or found
         return found
 
     def _unfit(self, series: Series) -> Missing | None:
@@ -114,12 +120,11 @@ class Each:
         if points < self.points:
             detail: dict[str, Value] = {"points": points, "needed": self.points}
             return Missing(Skip.NEED_TOO_SHORT, detail)
-        if self.screened and series.role is Role.LOSS and (why := not_a_loss(series.values)):
-            return Missing(Skip.NOT_A_LOSS, {"points": points, "looks_like": why})
-        if self.nonfinite < 1:
-            bad = points - int(np.count_nonzero(np.isfinite(series.values)))
-            if bad > self.nonfinite * points:
-                return Missing(Skip.NOT_FINITE, {"points": points, "nonfinite": bad})
+        seen = screen(series)
+        if self.screened and seen.looks_like is not None:
+            return Missing(Skip.NOT_A_LOSS, {"points": points, "looks_like": seen.looks_like})
+        if seen.nonfinite > self.nonfinite * points:
+            return Missing(Skip.NOT_FINITE, {"points": points, "nonfinite": seen.nonfinite})
         if self.from_start and starts_late(series):
             first, last = int(series.steps[0]), int(series.steps[-1])
             return Missing(Skip.START_MISSING, {"first_step": first, "last_step": last})
@@ -134,8 +139,19 @@ def starts_late(series: Series) -> bool:
     steps = series.steps
     if len(steps) < 2:
         return False
-    cadence = float(np.median(np.diff(steps)))
+    cadence = median(np.diff(steps).astype(np.float64))
     return bool(steps[0] > 0.1 * steps[-1] and steps[0] > 2 * cadence)
+
+
+def where(series: Series, first: int = 0, last: int = -1) -> Where:
+    """The place of the points from index ``first`` to ``last``."""
+    return Where(
+        series.artifact,
+        series=series.tag,
+        first_step=int(series.steps[first]),
+        last_step=int(series.steps[last]),
+        line=series.line(first),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +289,8 @@ class Rule:
     check: Callable[..., Outcome]
     fires: Example
     silent: Example
+    cited: Mapping[str, frozenset[str]]
+    """The measures that the templates of each form use; "" is the main form."""
 
     @property
     def spreader(self) -> Each | None:
@@ -282,11 +300,13 @@ class Rule:
         return {t.name: overrides.get(t.name, t.default) for t in self.info.thresholds}
 
     def problem(self, evidence: Evidence) -> str | None:
-        """Evidence must carry exactly the measures that the rule declared."""
-        got, want = set(evidence.measured), set(self.info.measures)
+        """Evidence must carry declared measures only, and all those that its form cites."""
         if evidence.variant and evidence.variant not in self.info.variants:
             return f"undeclared variant {evidence.variant!r}"
-        return None if got == want else f"measures {sorted(got)} != declared {sorted(want)}"
+        if problem := self.unknown(evidence.measured):
+            return problem
+        missing = sorted(self.cited[evidence.variant] - set(evidence.measured))
+        return f"measures {missing} are cited and not measured" if missing else None
 
     def unknown(self, measured: Mapping[str, Value]) -> str | None:
         """A clean or undecided outcome cites declared measures only, and at least one."""
@@ -342,11 +362,20 @@ def rule(
             regimes=tuple(str(regime) for regime in not_for),
         )
         _validate(info, needs)
-        made = Rule(info, dict(needs), check, fires, silent)
+        made = Rule(info, dict(needs), check, fires, silent, _cited(info))
         REGISTRY[id] = made
         return made
 
     return declare
+
+
+def _cited(info: RuleInfo) -> dict[str, frozenset[str]]:
+    given = PLACES | {t.name for t in info.thresholds}
+    forms = {name: info.form(name) for name in ("", *info.variants)}
+    return {
+        name: (fields_of(form.message) | fields_of(form.evidence)) - given
+        for name, form in forms.items()
+    }
 
 
 def _validate(info: RuleInfo, needs: Mapping[str, Need]) -> None:

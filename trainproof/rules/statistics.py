@@ -1,10 +1,397 @@
-"""The few shared estimators. All are deterministic and take float64 arrays."""
+"""The few shared estimators. All are deterministic, take float64 arrays and never raise.
+
+They are robust (medians, ranks), because a loss has heavy tails, and cheap, because they are
+called on millions of series. Sums and differences may overflow to infinity or NaN; every
+comparison with a NaN is false, and rules are written so that false never means clean.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, wraps
+from itertools import pairwise
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
-from trainproof.model.data import Floats
+import numpy as np
+from numpy.typing import NDArray
+
+from trainproof.model.data import Floats, Ints, Role, Series
+
+Mask = NDArray[np.bool_]
+T = TypeVar("T")
+
+NORMAL_MAD = 1.4826
+"""Standard deviation of a normal sample over its median absolute deviation."""
+
+MEDIAN_ERROR = 1.2533
+"""Standard error of a median over that of a mean, normal samples: sqrt(pi / 2)."""
+
+MOST_BLOCKS = 20
+LEAST_WIDTH = 5
+_SMALL = 64
+_SAMPLE = 512
+_DIGITS = 9
+_EXACT = 60
+
+
+def once_per_series(function: Callable[[Series], T]) -> Callable[[Series], T]:
+    """Share what several rules need to know of one series, for as long as the series lives.
+
+    The result must not refer to the series. Overflow is silent: it ends in NaN or infinity.
+    """
+    memory: WeakKeyDictionary[Series, T] = WeakKeyDictionary()
+
+    @wraps(function)
+    def remembered(series: Series) -> T:
+        try:
+            return memory[series]
+        except KeyError:
+            with np.errstate(all="ignore"):
+                result = memory[series] = function(series)
+            return result
+
+    return remembered
+
+
+# --- location and spread ---------------------------------------------------------------------
+
+
+def median(values: Floats) -> float:
+    """Median by selection, O(n). NaN when empty."""
+    count = len(values)
+    if not count:
+        return math.nan
+    half = count // 2
+    if count <= _SMALL:
+        ordered: list[float] = sorted(values.tolist())
+        return ordered[half] if count % 2 else 0.5 * (ordered[half - 1] + ordered[half])
+    if count % 2:
+        return float(np.partition(values, half)[half])
+    low, high = np.partition(values, (half - 1, half))[half - 1 : half + 1].tolist()
+    return 0.5 * float(low + high)
+
+
+def noise(values: Floats) -> float:
+    """Standard deviation of one point around its trend: 1.4826 MAD(first differences) / sqrt 2.
+
+    Differences cancel the trend and the median ignores spikes and level shifts (von Neumann's
+    mean square successive difference, made robust). 0 for fewer than three points.
+    """
+    if len(values) < 3:
+        return 0.0
+    steps = np.diff(values)
+    return NORMAL_MAD / math.sqrt(2) * median(np.abs(steps - median(steps)))
+
+
+def curvature_noise(values: Floats) -> float:
+    """Like ``noise``, from second differences: for short series that move steadily.
+
+    The second difference of white noise has variance 6. 0 for fewer than four points.
+    """
+    if len(values) < 4:
+        return 0.0
+    return NORMAL_MAD / math.sqrt(6) * median(np.abs(np.diff(values, 2)))
+
+
+def printed_quantum(values: Floats) -> float | None:
+    """The unit of the last printed decimal, 10**-d, or None for numbers of full precision.
+
+    Looks at ``_SAMPLE`` evenly spaced values: a log prints all its rows alike.
+    """
+    sample = values[:: max(1, len(values) // _SAMPLE)]
+    sample = sample[np.isfinite(sample)]
+    if not len(sample) or float(np.abs(sample).max()) > 1e6:
+        return None
+    for digits in range(_DIGITS):
+        scaled = sample * 10.0**digits
+        if bool(np.all(np.abs(scaled - np.rint(scaled)) < 1e-6)):
+            return float(10.0**-digits)
+    return None
+
+
+# --- runs of a condition -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Where a condition holds: ``starts`` and ``lengths`` of its unbroken stretches."""
+
+    starts: Ints
+    lengths: Ints
+    points: int
+
+    @property
+    def longest(self) -> int:
+        return int(self.lengths.max()) if len(self.lengths) else 0
+
+    @property
+    def tail(self) -> int:
+        """Length of the stretch that reaches the end, 0 if none does."""
+        if not len(self.starts) or self.starts[-1] + self.lengths[-1] < self.points:
+            return 0
+        return int(self.lengths[-1])
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self.starts.tolist(), self.lengths.tolist(), strict=True)
+
+
+def stretches(mask: Mask) -> Stretches:
+    padded = np.zeros(len(mask) + 2, np.int8)
+    padded[1:-1] = mask
+    edges = np.flatnonzero(padded[1:] != padded[:-1])
+    return Stretches(edges[::2], edges[1::2] - edges[::2], len(mask))
+
+
+# --- trend ---------------------------------------------------------------------------------------
+
+
+def kendall(values: Floats) -> int:
+    """Kendall's S: rising pairs minus falling pairs. O(n^2); for at most a few hundred points."""
+    signs = np.sign(values[None, :] - values[:, None])
+    return int(np.triu(signs, 1).sum())
+
+
+@lru_cache(maxsize=_EXACT + 1)
+def _survival(count: int) -> tuple[float, ...]:
+    """P(at least k falling pairs) for k = 0, 1, …, of ``count`` points in random order.
+
+    Inversions of a random permutation are a sum of independent uniforms on 0..i-1
+    (Mann 1945; Kendall 1975, section 5.2).
+    """
+    mass = np.ones(1)
+    for i in range(2, count + 1):
+        mass = np.convolve(mass, np.full(i, 1.0 / i))
+    return tuple(np.cumsum(mass[::-1])[::-1].tolist())
+
+
+def falling_p(s: int, count: int) -> float:
+    """One-sided p of a fall at least as strong as Kendall's S: exact up to 60 points.
+
+    With ties the exact distribution without ties is wider, so the p is not too small. NaN
+    comparisons count as ties.
+    """
+    if count < 2:
+        return 1.0
+    if count <= _EXACT:
+        falls = math.ceil((count * (count - 1) // 2 - s) / 2)
+        return _survival(count)[falls]
+    sd = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
+    return normal_tail((-s - 1) / sd)
+
+
+def theil_sen(values: Floats) -> float:
+    """Median of all pairwise slopes, per index (Theil 1950, Sen 1968). 0 below two points."""
+    if len(values) < 2:
+        return 0.0
+    i, j = np.triu_indices(len(values), 1)
+    return median((values[j] - values[i]) / (j - i))
+
+
+def normal_tail(z: float) -> float:
+    """P(Z >= z) of a standard normal."""
+    return 0.5 * math.erfc(z / math.sqrt(2))
+
+
+def higher_p(low: Floats, high: Floats) -> float:
+    """One-sided Mann-Whitney p that ``high`` is not above ``low``: normal approximation with
+    the correction for ties and for continuity (Mann and Whitney 1947)."""
+    m, n = len(low), len(high)
+    if not m or not n:
+        return 1.0
+    ordered = np.sort(np.concatenate((low, high)))
+    below = np.searchsorted(ordered, high, "left") + np.searchsorted(ordered, high, "right")
+    u = float(below.sum()) / 2 - n * n / 2  # mid-ranks: the sum of ranks minus n(n + 1)/2
+    total = m + n
+    ties = np.diff(np.flatnonzero(np.concatenate(([True], np.diff(ordered) != 0, [True]))))
+    shared = float((ties.astype(np.float64) ** 3 - ties).sum()) / (total * (total - 1))
+    variance = m * n / 12 * (total + 1 - shared)
+    return normal_tail((u - m * n / 2 - 0.5) / math.sqrt(variance)) if variance > 0 else 1.0
+
+
+# --- the shape of one series ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """What shape rules share about one series of finite values.
+
+    ``edges``: block borders, K + 1 indices; ``medians``: of the K blocks. ``first`` and
+    ``last``: level at the two ends. ``sigma``: noise of one point, at least the printed
+    quantum. ``rho``: lag-1 autocorrelation of the residual. ``error``: standard error of the
+    difference of two levels, inflated for autocorrelation. ``p_fall``, ``p_rise``: one-sided
+    Mann-Kendall p, over 20 block medians or, below 100 points, over the points.
+    """
+
+    points: int
+    quantum: float
+    edges: tuple[int, ...]
+    medians: Floats
+    first: float
+    last: float
+    sigma: float
+    rho: float
+    error: float
+    p_fall: float
+    p_rise: float
+
+    @property
+    def blocks(self) -> int:
+        return len(self.medians)
+
+
+@once_per_series
+def profile(series: Series) -> Profile:
+    """The profile of a series of finite values."""
+    return measure(series.values)
+
+
+FEW = 4 * LEAST_WIDTH
+"""Below this many points the ends are medians of three and the noise is from curvature."""
+
+
+def measure(values: Floats) -> Profile:
+    """``values``: finite, at least one."""
+    count = len(values)
+    quantum = printed_quantum(values) or 0.0
+    edges = block_edges(count)
+    medians = block_medians(values, edges)
+    if count < FEW:
+        first, last, width = median(values[:3]), median(values[-3:]), 3.0
+        sigma, rho = curvature_noise(values), 0.0
+    else:
+        first, last, width = float(medians[0]), float(medians[-1]), count / len(medians)
+        sigma, rho = _noise_and_memory(values, edges, medians)
+    sigma = max(sigma, quantum)
+    error = math.sqrt(2) * MEDIAN_ERROR * sigma * _inflation(rho) / math.sqrt(width)
+    ranked = medians if len(medians) == MOST_BLOCKS else values
+    s = kendall(ranked)
+    down, up = falling_p(s, len(ranked)), falling_p(-s, len(ranked))
+    return Profile(count, quantum, edges, medians, first, last, sigma, rho, error, down, up)
+
+
+def block_edges(count: int) -> tuple[int, ...]:
+    """Borders of at most 20 equal blocks of at least five points; one block when fewer."""
+    blocks = max(1, min(MOST_BLOCKS, count // LEAST_WIDTH))
+    return tuple(count * i // blocks for i in range(blocks + 1))
+
+
+def block_medians(values: Floats, edges: tuple[int, ...]) -> Floats:
+    return np.array([median(values[a:b]) for a, b in pairwise(edges)])
+
+
+def _noise_and_memory(
+    values: Floats, edges: tuple[int, ...], medians: Floats
+) -> tuple[float, float]:
+    """Noise of one point, and the lag-1 autocorrelation of what is left without the trend.
+
+    Loggers that print running averages make differences small and the residual smooth: where
+    the residual remembers, its own spread is the noise.
+    """
+    sigma = noise(values)
+    borders = np.array(edges)
+    trend = np.interp(np.arange(len(values)), (borders[1:] + borders[:-1] - 1) / 2, medians)
+    residual = values - trend
+    spread = NORMAL_MAD * median(np.abs(residual))
+    limit = 4 * spread
+    clipped = np.clip(residual, -limit, limit)
+    power = float(np.dot(clipped, clipped))
+    rho = float(np.dot(clipped[1:], clipped[:-1])) / power if power > 0 else 0.0
+    return (max(sigma, spread) if rho > REMEMBERS else sigma), rho
+
+
+REMEMBERS = 0.2
+_MOST_INFLATION = 5.0
+
+
+def _inflation(rho: float) -> float:
+    """Factor on a standard error for an AR(1) residual: sqrt((1 + rho) / (1 - rho)), 1 to 5."""
+    if not rho > REMEMBERS:
+        return 1.0
+    return min(_MOST_INFLATION, math.sqrt((1 + rho) / (1 - rho))) if rho < 1 else _MOST_INFLATION
+
+
+SPIKE_BLOCK = 50
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spikes:
+    """``mask``: rows far above the hundred rows before them. ``levels``: median of those, one
+    for each block of fifty rows from row ``first`` on; rows before it are not judged."""
+
+    mask: Mask
+    levels: Floats
+    first: int = 2 * SPIKE_BLOCK
+
+    def level(self, row: int) -> float:
+        return float(self.levels[(row - self.first) // SPIKE_BLOCK])
+
+
+def spikes(values: Floats, sigmas: float) -> Spikes:
+    """Rows more than ``sigmas`` robust standard deviations above the median of the two blocks
+    of fifty rows before their own. ``values``: finite, more than a hundred. O(n)."""
+    blocks = len(values) // SPIKE_BLOCK
+    whole = values[: blocks * SPIKE_BLOCK].reshape(blocks, SPIKE_BLOCK)
+    before = np.concatenate((whole[:-1], whole[1:]), axis=1)
+    levels = _row_medians(before)
+    spread = NORMAL_MAD * _row_medians(np.abs(before - levels[:, None]))
+    spread = np.maximum(spread, np.maximum(printed_quantum(values) or 0.0, 1e-3 * np.abs(levels)))
+    limits = np.repeat(levels + sigmas * spread, SPIKE_BLOCK)[: len(values) - 2 * SPIKE_BLOCK]
+    mask = np.zeros(len(values), np.bool_)
+    mask[2 * SPIKE_BLOCK :] = values[2 * SPIKE_BLOCK :] > limits
+    return Spikes(mask, levels)
+
+
+def _row_medians(table: Floats) -> Floats:
+    """Upper median of each row: one selection."""
+    half = table.shape[1] // 2
+    return np.asarray(np.partition(table, half, axis=1)[:, half])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shared:
+    """Positions, in each of two series, of the steps that both hold."""
+
+    here: Ints
+    there: Ints
+
+
+def shared_steps(one: Series, other: Series) -> Shared:
+    """Steps must rise within each series, as they do after segmentation."""
+    a, b = one.steps, other.steps
+    if np.array_equal(a, b):
+        every = np.arange(len(a))
+        return Shared(every, every)
+    at = np.minimum(np.searchsorted(b, a), len(b) - 1)
+    here = np.flatnonzero(b[at] == a)
+    return Shared(here, at[here])
+
+
+def median_of_three(values: Floats) -> Floats:
+    """Running median of three neighbours, n - 2 values: one lucky or unlucky point vanishes."""
+    a, b, c = values[:-2], values[1:-1], values[2:]
+    return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
+
+
+# --- what a series is not -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What decides whether a series may be judged: how much of it is not finite, and what a
+    series that is logged as a loss looks like instead."""
+
+    nonfinite: int
+    looks_like: str | None
+
+
+@once_per_series
+def screen(series: Series) -> Screen:
+    finite = int(np.count_nonzero(np.isfinite(series.values)))
+    looks_like = not_a_loss(series.values) if series.role is Role.LOSS else None
+    return Screen(len(series) - finite, looks_like)
 
 
 def not_a_loss(values: Floats) -> str | None:

@@ -1,0 +1,236 @@
+"""The size of the gradients."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Annotated
+
+import numpy as np
+
+from trainproof.model.data import Floats, Regime, Role, Series, Split
+from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
+from trainproof.model.rule import Doc, Variant
+
+from .examples import series, view
+from .interface import Bound, Companion, Companions, Each, Example, Optional, rule, where
+from .shape import fell
+from .statistics import (
+    Mask,
+    median,
+    printed_quantum,
+    profile,
+    screen,
+    shared_steps,
+    stretches,
+)
+
+LOSS = Optional(Companion(Role.LOSS, Split.TRAIN))
+
+
+@rule(
+    id="TP-ZERO-GRAD",
+    title="The gradients are exactly zero",
+    level=Level.FAIL,
+    message="{series} is exactly 0 from step {first_step} to the end, while the loss is not.",
+    evidence="The last {tail} of {points} logged values are 0.0 (limit {in_a_row}); the level just"
+    " before was {before:.4g}.",
+    needs={
+        "grad": Each((Role.GRAD_NORM,), points=5),
+        "others": Companions(Role.GRAD_NORM),
+        "loss": LOSS,
+    },
+    measures={
+        "points": "values logged",
+        "zeros": "values that are exactly 0",
+        "tail": "consecutive values at the end that are exactly 0",
+        "before": "median of the last five values that are not 0",
+        "loss_name": "the training loss",
+        "loss_first": "its level at the start",
+        "loss_last": "its level at the end",
+        "other": "another gradient series that is not zero",
+    },
+    variants={
+        "always": Variant(
+            Level.FAIL,
+            "{series} is exactly 0 on every row, and {loss_name} does not fall.",
+            "{zeros} of {points} logged values are 0.0; {loss_name} went from {loss_first:.4g} to"
+            " {loss_last:.4g}.",
+        ),
+        "unclear": Variant(
+            Level.WARN,
+            "{series} is exactly 0 on every row, and no loss shows whether it was recorded.",
+            "{zeros} of {points} logged values are 0.0. Some trainers print 0 where clipping is"
+            " off; a loss that clearly falls would show that.",
+        ),
+        "one-of-several": Variant(
+            Level.INFO,
+            "{series} is exactly 0 on every row, while {other} is not.",
+            "{zeros} of {points} logged values are 0.0.",
+        ),
+    },
+    doc=Doc(
+        measures="Exact zeros of the logged gradient norm: on every row, or on the last ones.",
+        means="No update can come from such gradients.",
+        does_not_mean="That a graph is cut or a layer frozen: the norm does not show where.",
+        guards=(
+            "All zero while the loss falls: the norm was not recorded, and nothing is judged.",
+            "All zero with a loss too noisy to tell is a warning.",
+            "A norm that sinks to its printed unit, or zeros beside a zero loss: not judged here.",
+            "Reinforcement learning is out of scope: a group of equal rewards has no gradient.",
+        ),
+        references=(
+            "Coqui trainer: prints a gradient norm of 0.0 where clipping is off",
+            "SageMaker Debugger: VanishingGradient",
+        ),
+    ),
+    not_for=(Regime.REINFORCEMENT,),
+    fires=Example(
+        "zero from the middle on",
+        view(
+            series("grad_norm", [1.031, 1.207, 0.914] * 5 + [0.0] * 10),
+            series("loss", [2.0] * 25),
+        ),
+    ),
+    silent=Example("gradients of ordinary size", view(series("grad_norm", [1.0, 1.2, 0.9] * 5))),
+)
+def zero_gradient(
+    grad: Series,
+    others: tuple[Series, ...],
+    loss: Series | None,
+    *,
+    in_a_row: Annotated[int, Bound("points", "zeros at the end that count", ge=2)] = 5,
+    units: Annotated[
+        float, Bound("printed units", "a level before that rounding could hide", ge=0)
+    ] = 10.0,
+) -> Outcome:
+    zero = grad.values == 0
+    zeros = int(np.count_nonzero(zero))
+    measured: dict[str, Value] = {"points": len(grad), "zeros": zeros}
+    if zeros == len(grad):
+        return _all_zero(grad, others, loss, measured)
+    tail = stretches(zero).tail
+    measured["tail"] = tail
+    if tail < in_a_row:
+        return Clean(measured)
+    measured["before"] = median(grad.values[~zero][-5:])
+    quantum = printed_quantum(grad.values) or 0.0
+    if float(measured["before"]) <= units * quantum or not _loss_present(grad, tail, loss):
+        return Undecided(measured)
+    return Fired((Evidence(where(grad, len(grad) - tail), measured),))
+
+
+def _all_zero(
+    grad: Series, others: tuple[Series, ...], loss: Series | None, measured: dict[str, Value]
+) -> Outcome:
+    other = next((one for one in others if bool(np.any(one.values != 0))), None)
+    if other is not None:
+        evidence = Evidence(where(grad), {**measured, "other": other.tag}, "one-of-several")
+        return Fired((evidence,))
+    if loss is None or screen(loss).nonfinite:
+        return Fired((Evidence(where(grad), measured, "unclear"),))
+    seen = profile(loss)
+    measured |= {"loss_name": loss.tag, "loss_first": seen.first, "loss_last": seen.last}
+    if fell(seen):
+        return Undecided(measured, Skip.NEED_DEGENERATE)
+    hides = 3 * seen.error > 0.05 * abs(seen.first) or len(loss) < 20
+    return Fired((Evidence(where(grad), measured, "unclear" if hides else "always"),))
+
+
+def _loss_present(grad: Series, tail: int, loss: Series | None) -> bool:
+    """Whether the loss is not zero on the rows where the gradient is."""
+    if loss is None:
+        return False
+    both = shared_steps(grad, loss)
+    beside = loss.values[both.there[both.here >= len(grad) - tail]]
+    return int(np.count_nonzero(beside)) * 2 > len(beside)
+
+
+@rule(
+    id="TP-GRAD-SPIKE",
+    title="The gradients spike",
+    level=Level.WARN,
+    message="{series} reached {top:.4g} at step {top_step}, {factor:.0f} times the level around"
+    " it, and not on a single row only.",
+    evidence="{spikes} of {judged} rows are more than {limit:g} times the level around them,"
+    " {longest} in a row (limits: {in_a_row} in a row or {share:.0%} of the rows).",
+    needs={"grad": Each((Role.GRAD_NORM,), points=20, nonfinite=0.2)},
+    measures={
+        "points": "values logged",
+        "judged": "rows after the first tenth",
+        "spikes": "rows above the limit",
+        "longest": "longest run of such rows",
+        "top": "the greatest value among them",
+        "top_step": "its step",
+        "factor": "the greatest value over the level around it",
+    },
+    doc=Doc(
+        measures="Rows whose gradient norm is more than ten times the median level of the blocks"
+        " around them.",
+        means="Several batches in a row, or many, pushed the weights much harder than usual.",
+        does_not_mean="That the run is damaged: clipping may have caught it. A level that stays"
+        " up is a change of level and no spike.",
+        guards=(
+            "The first tenth of the rows is left out: early bursts are common and benign.",
+            "A single row does not count.",
+            "Rows that are not finite are left to the rule about those.",
+        ),
+        references=(
+            "ZClip 2025, SPAM 2025: gradient spikes in language-model training",
+            "research: a ratio to the median of the whole run fires on benign early bursts",
+        ),
+    ),
+    fires=Example(
+        "three rows at fifty times the level",
+        view(series("grad_norm", [1.0, 1.2, 0.9] * 10 + [50.0] * 3 + [1.0, 1.2, 0.9] * 10)),
+    ),
+    silent=Example("gradients of ordinary size", view(series("grad_norm", [1.0, 1.2, 0.9] * 20))),
+)
+def gradient_spike(
+    grad: Series,
+    *,
+    limit: Annotated[float, Bound("ratio", "to the level around", ge=1)] = 10.0,
+    in_a_row: Annotated[int, Bound("rows", "consecutive rows that count", ge=2)] = 2,
+    share: Annotated[float, Bound("share", "of rows that counts, two at least", ge=0, le=1)] = 0.01,
+) -> Outcome:
+    finite = np.isfinite(grad.values)
+    values = grad.values[finite]
+    if len(values) < 20:
+        return Undecided({"points": len(grad)}, Skip.NEED_TOO_SHORT)
+    around = _around(values)
+    mask = _above(values, limit, around)
+    count = int(np.count_nonzero(mask))
+    longest = stretches(mask).longest
+    judged = len(values) - len(values) // 10
+    measured: dict[str, Value] = {
+        "points": len(grad),
+        "judged": judged,
+        "spikes": count,
+        "longest": longest,
+    }
+    if longest < in_a_row and count < max(2.0, share * judged):
+        return Clean(measured) if finite.all() else Undecided(measured, Skip.NOT_FINITE)
+    rows = np.flatnonzero(mask)
+    at = int(rows[np.argmax(values[rows])])
+    places = np.flatnonzero(finite)
+    measured |= {
+        "top": float(values[at]),
+        "top_step": int(grad.steps[places[at]]),
+        "factor": float(values[at] / around[at]),
+    }
+    return Fired((Evidence(where(grad, int(places[rows[0]]), int(places[rows[-1]])), measured),))
+
+
+def _above(values: Floats, limit: float, around: Floats) -> Mask:
+    mask = (values > limit * around) & (around > 0)
+    mask[: len(values) // 10] = False
+    return mask
+
+
+def _around(values: Floats) -> Floats:
+    """For each row the median of up to five neighbouring blocks' medians, its own included."""
+    blocks = min(40, len(values) // 4)
+    edges = [len(values) * i // blocks for i in range(blocks + 1)]
+    levels = np.array([median(values[a:b]) for a, b in itertools.pairwise(edges)])
+    padded = np.pad(levels, 2, mode="edge")
+    near = np.sort(np.stack([padded[i : i + blocks] for i in range(5)]), axis=0)[2]
+    return np.repeat(near, np.diff(edges))

@@ -1,0 +1,413 @@
+"""The log itself: what it holds, what it lacks, and how much of the run it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Annotated
+
+import numpy as np
+
+from trainproof.model.data import (
+    Axis,
+    Facts,
+    Fault,
+    FaultCode,
+    Floats,
+    Rewind,
+    Role,
+    RunView,
+    Series,
+    Split,
+)
+from trainproof.model.outcome import (
+    Clean,
+    Evidence,
+    Fired,
+    Level,
+    Outcome,
+    Skip,
+    Undecided,
+    Value,
+    Where,
+)
+from trainproof.model.rule import Doc, Variant
+
+from .examples import falling, series, view
+from .interface import Bound, Each, Example, Which, Whole, rule, starts_late, where
+from .statistics import median, screen
+
+LISTED = 20
+"""Places named per rule; the rest is counted."""
+
+
+@rule(
+    id="TP-NOT-A-LOSS",
+    title="A series is logged as a loss and is none",
+    level=Level.WARN,
+    message="{series} is logged as a loss and looks like {looks_like}.",
+    evidence="All {points} finite values from step {first_step} to {last_step} fit that, from"
+    " {least:.6g} to {greatest:.6g}; no loss rule judged it.",
+    needs={"loss": Each((Role.LOSS,), points=5, nonfinite=1.0, screened=False)},
+    measures={
+        "points": "finite values",
+        "looks_like": "what the values are instead",
+        "least": "the lowest value",
+        "greatest": "the greatest value",
+    },
+    doc=Doc(
+        measures="Whether every value is a power of two from 16 up (a mixed-precision loss scale)"
+        " or a greater integer than the one before (a counter).",
+        means="Loss rules have nothing to say about such a series, and none was applied to it.",
+        does_not_mean="That the run has no loss: it may be logged under another name.",
+        guards=("Five values or more, all of which must fit.",),
+        references=(
+            "mlcommons training_results_v4.0, unet3d: `train_loss` holds the loss scale in 836"
+            " of 836 successful runs",
+        ),
+    ),
+    fires=Example(
+        "a loss scale under a loss name",
+        view(series("loss", [65536.0, 32768.0, 16384.0, 8192.0, 8192.0, 16384.0])),
+    ),
+    silent=Example("a falling loss", view(series("loss", falling(20)))),
+)
+def not_a_loss(loss: Series) -> Outcome:
+    seen = screen(loss)
+    points = len(loss) - seen.nonfinite
+    if seen.looks_like is None:
+        return Clean({"points": points})
+    finite = loss.values[np.isfinite(loss.values)]
+    measured: dict[str, Value] = {
+        "points": points,
+        "looks_like": seen.looks_like,
+        "least": float(finite.min()),
+        "greatest": float(finite.max()),
+    }
+    return Fired((Evidence(where(loss), measured),))
+
+
+@rule(
+    id="TP-LOG-TRUNCATED",
+    title="A part of the log could not be read",
+    level=Level.WARN,
+    message="{artifact} could not be read completely: {detail}.",
+    evidence="{count} problem(s) of the kind '{code}' in this file; what was read before is"
+    " judged.",
+    needs={"run": Whole(series=False)},
+    measures={
+        "count": "problems of this kind in the file, or in all files",
+        "code": "kind of problem",
+        "detail": "what the reader says of the first one",
+    },
+    doc=Doc(
+        measures="Problems that readers met: a cut last record, a checksum that does not match, a"
+        " limit.",
+        means="The log holds less than was written, or less than its format promises.",
+        does_not_mean="That the run failed: a log that is still being written ends like this.",
+        guards=("The verdict covers what could be read, and this finding says what is missing.",),
+        references=("Lightning #688: files cut by a crash while writing",),
+    ),
+    fires=Example(
+        "the last record is cut",
+        view(
+            series("loss", falling(20)),
+            faults=(Fault(FaultCode.TRUNCATED, "log.jsonl", "the last line is cut", False, 21),),
+        ),
+    ),
+    silent=Example("everything was read", view(series("loss", falling(20)))),
+)
+def truncated(run: RunView) -> Outcome:
+    if not run.faults:
+        return Clean({"count": 0})
+    kinds = sorted(run.faults, key=_kind)
+    evidence = [_unread(list(group)) for _, group in groupby(kinds, key=_kind)]
+    return Fired(tuple(evidence[:LISTED]))
+
+
+def _kind(fault: Fault) -> tuple[str, str]:
+    return fault.artifact, str(fault.code)
+
+
+def _unread(faults: list[Fault]) -> Evidence:
+    first = faults[0]
+    place = Where(first.artifact, line=first.line)
+    detail = first.detail.rstrip(".") or str(first.code)
+    return Evidence(place, {"count": len(faults), "code": str(first.code), "detail": detail})
+
+
+@rule(
+    id="TP-LOG-GAP",
+    title="Rows are missing inside the log",
+    level=Level.WARN,
+    message="{series} has no row between steps {first_step} and {last_step}, where it logs every"
+    " {cadence:g} steps.",
+    evidence="{gaps} gap(s) of more than {factor:g} times the usual distance before and after;"
+    " together they hide {missing:.1%} of the steps from {begin} to {end}.",
+    needs={
+        "loss": Each((Role.LOSS,), Split.TRAIN, points=20, nonfinite=1.0, which=Which.PRINCIPAL)
+    },
+    measures={
+        "points": "rows logged",
+        "cadence": "usual distance between rows around the widest gap, in steps",
+        "gaps": "gaps found",
+        "missing": "share of the steps that lie within gaps",
+        "begin": "first step logged",
+        "end": "last step logged",
+    },
+    variants={
+        "small": Variant(
+            Level.INFO,
+            "{series} has no row between steps {first_step} and {last_step}, where it logs every"
+            " {cadence:g} steps.",
+            "{gaps} gap(s) of more than {factor:g} times the usual distance before and after;"
+            " together they hide {missing:.1%} of the steps from {begin} to {end}.",
+        )
+    },
+    doc=Doc(
+        measures="Distances between logged steps, against the usual distance just before and just"
+        " after.",
+        means="Rows of the run are not in this log; what happened there is not judged.",
+        does_not_mean="That training stopped: a tracker may have dropped rows.",
+        guards=(
+            "A cadence that changes for good is no gap: both sides must be denser.",
+            "One or two missing rows do not count; gaps below 2 % of the steps are a note.",
+        ),
+        references=("wandb #3229: dropped steps", "research: cadence changes in 45 of 1,540 logs"),
+    ),
+    fires=Example(
+        "half of the run is missing",
+        view(series("loss", falling(40), [*range(10, 210, 10), *range(410, 610, 10)])),
+    ),
+    silent=Example("a row every ten steps", view(series("loss", falling(40), range(10, 410, 10)))),
+)
+def gap(
+    loss: Series,
+    *,
+    factor: Annotated[float, Bound("ratio", "to the usual distance on either side", ge=1)] = 3.0,
+    share: Annotated[float, Bound("share", "of the steps within gaps: WARN", ge=0, le=1)] = 0.02,
+) -> Outcome:
+    distances = np.diff(loss.steps).astype(np.float64)
+    around = _cadence_around(distances)
+    wide = distances > factor * around
+    whole = float(loss.steps[-1] - loss.steps[0])
+    missing = float((distances - around)[wide].sum()) / whole if whole > 0 else 0.0
+    measured: dict[str, Value] = {
+        "points": len(loss),
+        "gaps": int(np.count_nonzero(wide)),
+        "missing": missing,
+        "begin": int(loss.steps[0]),
+        "end": int(loss.steps[-1]),
+    }
+    if not wide.any():
+        return Clean({**measured, "cadence": median(distances)})
+    at = int(np.argmax(np.where(wide, distances, 0)))
+    measured["cadence"] = float(around[at])
+    variant = "" if missing >= share else "small"
+    return Fired((Evidence(where(loss, at, at + 1), measured, variant),))
+
+
+def _cadence_around(distances: Floats) -> Floats:
+    """For each distance the greater of the medians of the three before and the three after."""
+    reach = 3
+    padded = np.concatenate((np.full(reach, np.nan), distances, np.full(reach, np.nan)))
+    count = len(distances)
+    before = np.stack([padded[k : k + count] for k in range(reach)])
+    after = np.stack([padded[reach + 1 + k : reach + 1 + k + count] for k in range(reach)])
+    sides = [np.sort(side, axis=0)[1] for side in (before, after)]
+    usual = np.fmax(sides[0], sides[1])
+    return np.where(np.isnan(usual), np.inf, np.maximum(usual, 1.0))
+
+
+# --- how much of the run ------------------------------------------------------------------------
+
+
+@rule(
+    id="TP-LOG-PREFIX",
+    title="The log shows a part of the declared run",
+    level=Level.INFO,
+    message="The log ends at {unit} {reached} of {planned} that the run declares: this verdict"
+    " covers {seen:.2%} of it.",
+    evidence="{series} reaches {unit} {reached}; {source} declares {planned}.",
+    needs={"run": Whole()},
+    measures={
+        "unit": "step or epoch",
+        "reached": "last one logged",
+        "planned": "last one that the run declares",
+        "seen": "reached over planned",
+        "source": "the declaration that says so",
+        "first": "first step logged",
+        "last": "last step logged",
+    },
+    variants={
+        "suffix": Variant(
+            Level.INFO,
+            "The log begins at step {first_step}: rules that need the start of the run do not judge"
+            " it.",
+            "{series} holds steps {first} to {last}.",
+        )
+    },
+    doc=Doc(
+        measures="The last logged step or epoch against the length that the run itself declares,"
+        " and the first against the last.",
+        means="What lies outside was not seen and is not judged.",
+        does_not_mean="That the run was cut: early stopping, a time limit or a copied prefix look"
+        " the same.",
+        guards=(
+            "From 98 % of the plan on a run counts as complete.",
+            "A log that begins within two row distances, or the first tenth, is complete in front.",
+        ),
+        references=(
+            "research: 72 of 1,540 healthy logs end before their declared length",
+            "Coqui XTTS log: 125,039 steps of 24,940,000 declared",
+        ),
+    ),
+    fires=Example(
+        "40 of 400 declared steps", view(series("loss", falling(40)), facts=Facts(max_steps=400))
+    ),
+    silent=Example(
+        "all declared steps", view(series("loss", falling(40)), facts=Facts(max_steps=40))
+    ),
+)
+def prefix(
+    run: RunView,
+    *,
+    complete: Annotated[
+        float, Bound("share", "of the declared length that counts as all of it", ge=0, le=1)
+    ] = 0.98,
+) -> Outcome:
+    farthest = _farthest(run)
+    if farthest is None:
+        return Undecided({"unit": "step"}, Skip.NEED_ABSENT)
+    first, last = int(farthest.steps[0]), int(farthest.steps[-1])
+    span: dict[str, Value] = {"first": first, "last": last}
+    found: list[Evidence] = []
+    if starts_late(farthest):
+        found.append(Evidence(where(farthest), span, "suffix"))
+    plan = _plan(run.facts, farthest, last)
+    if plan is not None:
+        if float(plan["seen"]) < complete:
+            found.append(Evidence(where(farthest), {**span, **plan}))
+        span |= plan
+    if found:
+        return Fired(tuple(found))
+    return Clean(span) if plan is not None else Undecided(span, Skip.NEED_ABSENT)
+
+
+def _farthest(run: RunView) -> Series | None:
+    """The series that reaches the highest step: of the losses, where there are any."""
+    members = [one for one in run.series if one.split is Split.TRAIN] or list(run.series)
+    losses = [one for one in members if one.role is Role.LOSS] or members
+    return max(losses, key=lambda one: int(one.steps[-1]), default=None)
+
+
+def _plan(facts: Facts, farthest: Series, last: int) -> dict[str, Value] | None:
+    """How far the run was to go, in the unit of the series."""
+    if farthest.column.axis is Axis.EPOCH:
+        return _share("epoch", last, facts.max_epochs, "the number of epochs")
+    if farthest.column.axis is not Axis.STEP:
+        return None
+    if facts.max_steps:
+        return _share("step", last, facts.max_steps, "the number of steps")
+    if facts.max_epochs and facts.steps_per_epoch:
+        planned = facts.max_epochs * facts.steps_per_epoch
+        return _share("step", last, planned, "epochs times steps an epoch")
+    return None
+
+
+def _share(unit: str, last: int, planned: float | None, source: str) -> dict[str, Value] | None:
+    if planned is None or not planned > 0:
+        return None
+    reached = last + 1 if unit == "epoch" and last < planned else last
+    whole = int(planned) if planned == int(planned) else planned
+    return {
+        "unit": unit,
+        "reached": reached,
+        "planned": whole,
+        "seen": min(1.0, reached / planned),
+        "source": source,
+    }
+
+
+@rule(
+    id="TP-LOG-REWIND",
+    title="The log goes back",
+    level=Level.INFO,
+    message="{artifact} goes back {count} time(s): at step {last_step} it starts again from step"
+    " {first_step}, as another execution.",
+    evidence="The run is judged as {attempts} execution(s), each by itself.",
+    needs={"run": Whole(series=False)},
+    measures={
+        "count": "places in the file at which the step falls",
+        "attempts": "executions that the run is judged as",
+        "redone": "steps that were done again after a resume",
+        "share": "these over the last step",
+    },
+    variants={
+        "resumed": Variant(
+            Level.INFO,
+            "{artifact} goes back {count} time(s): at step {last_step} training resumes from step"
+            " {first_step}.",
+            "{redone} steps were done again ({share:.1%} of the run); the later rows are judged.",
+        ),
+        "costly": Variant(
+            Level.WARN,
+            "{artifact} goes back {count} time(s), first at step {last_step} to step {first_step}:"
+            " much was done again.",
+            "{redone} steps were done again ({share:.1%} of the run, limit {much:.0%}); the later"
+            " rows are judged.",
+        ),
+    },
+    doc=Doc(
+        measures="Places at which the logged step falls, and how many steps were done again.",
+        means="The file holds a resume, or several executions. They are told apart before any rule"
+        " is applied.",
+        does_not_mean="That a resume restored everything: the optimizer's state is not in a log.",
+        guards=(
+            "A step that starts anew each epoch is no rewind.",
+            "A resume that repeats less than a tenth of the run is a note.",
+        ),
+        references=(
+            "NeMo #4541, Lightning #13163: resumed runs in one log",
+            "research: several runs in one file in 20 of 1,540 published logs",
+        ),
+    ),
+    fires=Example(
+        "two executions in one file",
+        view(series("loss", falling(20)), rewinds=(Rewind("log.jsonl", 20, 1, False, 21),)),
+    ),
+    silent=Example("steps only rise", view(series("loss", falling(20)))),
+)
+def rewound(
+    run: RunView,
+    *,
+    much: Annotated[float, Bound("share", "of the run done again: WARN", ge=0)] = 0.1,
+) -> Outcome:
+    attempts = len(run.attempts)
+    if not run.rewinds:
+        return Clean({"count": 0, "attempts": attempts})
+    last = max((int(one.steps[-1]) for one in run.series), default=0)
+    evidence = (_went_back(group, attempts, last, much) for group in _grouped(run.rewinds))
+    return Fired(tuple(evidence)[:LISTED])
+
+
+def _grouped(rewinds: Iterable[Rewind]) -> Iterator[list[Rewind]]:
+    ordered = sorted(rewinds, key=_place)
+    for _, group in groupby(ordered, key=_place):
+        yield list(group)
+
+
+def _place(rewind: Rewind) -> tuple[str, bool]:
+    return rewind.artifact, rewind.resume
+
+
+def _went_back(group: list[Rewind], attempts: int, last: int, much: float) -> Evidence:
+    first = group[0]
+    redone = sum(one.from_step - one.to_step for one in group) if first.resume else 0
+    share = redone / last if last > 0 else 0.0
+    variant = ("costly" if share > much else "resumed") if first.resume else ""
+    place = Where(
+        first.artifact, first_step=first.to_step, last_step=first.from_step, line=first.line
+    )
+    measured = {"count": len(group), "attempts": attempts, "redone": redone, "share": share}
+    return Evidence(place, measured, variant)

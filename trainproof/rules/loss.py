@@ -1,0 +1,759 @@
+"""The shape of the training loss."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Annotated
+
+import numpy as np
+
+from trainproof.model.data import Floats, Regime, Role, Series, Split
+from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
+from trainproof.model.rule import Doc, Variant
+
+from .examples import falling, series, view
+from .interface import Bound, Companion, Companions, Each, Example, Optional, Which, rule, where
+from .shape import GiveBack, Kept, at_its_best, fell, first_improved, give_back, restarts_late
+from .statistics import (
+    FEW,
+    Mask,
+    Profile,
+    Stretches,
+    median,
+    noise,
+    printed_quantum,
+    profile,
+    screen,
+    shared_steps,
+    spikes,
+    stretches,
+    theil_sen,
+)
+
+NOT_SUPERVISED = (Regime.REINFORCEMENT, Regime.ADVERSARIAL)
+"""There the loss is no measure of progress: it is zero by construction, or a game's."""
+
+OBJECTIVE = Each((Role.LOSS,), points=5, which=Which.OBJECTIVE)
+HELD_OUT = Companions(Role.LOSS, Split.EVAL)
+SIBLINGS = Companions(Role.LOSS, Split.TRAIN)
+METRICS = Companions(Role.METRIC)
+GRADIENT = Optional(Companion(Role.GRAD_NORM))
+
+
+# --- exactly zero -----------------------------------------------------------------------------
+
+
+@rule(
+    id="TP-ZERO-LOSS",
+    title="The loss is exactly zero",
+    level=Level.FAIL,
+    message="{series} is exactly 0 on every one of its {points} rows.",
+    evidence="{zeros} of {points} logged values are 0.0; gradient norm logged beside it: {beside}.",
+    needs={
+        "loss": Each((Role.LOSS,), Split.TRAIN, points=5, which=Which.PRINCIPAL),
+        "grad": GRADIENT,
+        "metrics": METRICS,
+        "siblings": SIBLINGS,
+    },
+    measures={
+        "points": "values logged",
+        "zeros": "values that are exactly 0",
+        "beside": "what the gradient norm shows on the zero rows: positive, zero, not finite, or"
+        " not logged",
+        "other": "a series of the same execution that shows the zero to be rounding",
+    },
+    variants={
+        "rounded": Variant(
+            Level.INFO,
+            "{series} prints as 0 on every row; {other} shows that the loss is small, not absent.",
+            "{zeros} of {points} logged values are 0.0; gradient norm beside it: {beside}.",
+        ),
+        "component": Variant(
+            Level.INFO,
+            "{series}, a part of the loss, is exactly 0 on every row; {other} is not.",
+            "{zeros} of {points} logged values of this part are 0.0.",
+        ),
+    },
+    doc=Doc(
+        measures="Whether every logged value of the training loss is exactly 0.",
+        means="Nothing is being optimised: every target is masked, or the loss that is logged is"
+        " not the one that is trained.",
+        does_not_mean="That the data are at fault: the log does not show where the targets went.",
+        guards=(
+            "A positive, finite gradient norm or a training accuracy above one half shows a loss"
+            " below the printed precision: a note.",
+            "Reinforcement learning is out of scope: such a loss is 0 by construction.",
+            "A part of the loss that is 0 while another is not is a note: its weight may be 0.",
+        ),
+        references=(
+            "transformers #25021, peft #334, LLaMA-Factory #8004, trl #6025, #6668: masked targets",
+            "trl #3452, open-r1 #239, unsloth #2291: 0 by construction or by rounding",
+        ),
+    ),
+    not_for=NOT_SUPERVISED,
+    fires=Example("every row is 0", view(series("loss", [0.0] * 12))),
+    silent=Example("a falling loss", view(series("loss", falling(12)))),
+)
+def zero_loss(
+    loss: Series, grad: Series | None, metrics: tuple[Series, ...], siblings: tuple[Series, ...]
+) -> Outcome:
+    zero = loss.values == 0
+    zeros = int(np.count_nonzero(zero))
+    measured: dict[str, Value] = {"points": len(loss), "zeros": zeros}
+    if zeros < len(loss):
+        return Clean(measured)
+    beside = _gradient_where(loss, zero, grad)
+    measured["beside"] = beside
+    variant, other = _zero_explained(loss, beside, grad, metrics, siblings)
+    if other is not None:
+        measured["other"] = other.tag
+    return Fired((Evidence(where(loss), measured, variant),))
+
+
+def _gradient_where(loss: Series, zero: Mask, grad: Series | None) -> str:
+    """What the gradient norm shows on the rows where the loss is zero."""
+    if grad is None:
+        return "not logged"
+    both = shared_steps(loss, grad)
+    beside = grad.values[both.there][zero[both.here]]
+    if not len(beside):
+        return "not logged"
+    if np.count_nonzero(np.isfinite(beside)) * 2 <= len(beside):
+        return "not finite"
+    return "positive" if np.count_nonzero(beside > 0) * 2 > len(beside) else "zero"
+
+
+def _zero_explained(
+    loss: Series,
+    beside: str,
+    grad: Series | None,
+    metrics: tuple[Series, ...],
+    siblings: tuple[Series, ...],
+) -> tuple[str, Series | None]:
+    if loss.identity.component is not None:
+        other = next((one for one in siblings if bool(np.any(one.values != 0))), None)
+        if other is not None:
+            return "component", other
+    if beside == "positive":
+        return "rounded", grad
+    accurate = (m for m in metrics if m.split is Split.TRAIN and _accurate(m))
+    other = next(accurate, None) if beside == "not logged" else None
+    return ("rounded", other) if other is not None else ("", None)
+
+
+def _accurate(metric: Series) -> bool:
+    return "acc" in metric.tag.lower() and median(metric.values[-5:]) > 0.5
+
+
+@rule(
+    id="TP-ZERO-LOSS-ONSET",
+    title="The loss becomes exactly zero",
+    level=Level.FAIL,
+    message="{series} drops to exactly 0 at step {first_step} and stays there to the end.",
+    evidence="The last {tail} of {points} logged values are 0.0 (limit {in_a_row}); the level"
+    " just before was {before:.4g}, at the start {start:.4g}; gradient norm beside it: {beside}.",
+    needs={
+        "loss": Each((Role.LOSS,), Split.TRAIN, points=10, which=Which.PRINCIPAL),
+        "grad": GRADIENT,
+    },
+    measures={
+        "points": "values logged",
+        "tail": "consecutive values at the end that are exactly 0",
+        "before": "median size of the last five values that are not 0",
+        "start": "median size of the first five values",
+        "quantum": "unit of the last printed decimal, 0 for full precision",
+        "beside": "what the gradient norm shows on the zero rows",
+    },
+    variants={
+        "below-print": Variant(
+            Level.INFO,
+            "{series} sinks below its printed precision: it reads 0 from step {first_step} on.",
+            "The last {tail} of {points} values are 0.0; just before, the level was {before:.4g},"
+            " at the start {start:.4g}; the printed unit is {quantum:.3g}; gradient norm beside"
+            " it: {beside}.",
+        )
+    },
+    doc=Doc(
+        measures="The run of exact zeros at the end of a training loss that was not zero before.",
+        means="An abrupt zero is no convergence: the targets vanished, or the loss became NaN and"
+        " is printed as 0.",
+        does_not_mean="That the model is perfect, nor that the weights before it are damaged.",
+        guards=(
+            "A loss that sinks to the printed unit, or to 1 % of its start, before it reads 0 is a"
+            " note.",
+            "So is a zero beside a positive, finite gradient norm.",
+            "Reinforcement and adversarial training are out of scope.",
+        ),
+        references=("transformers #25021", "transformers: losses are logged rounded to 4 digits"),
+    ),
+    not_for=NOT_SUPERVISED,
+    fires=Example("2.0, then 0", view(series("loss", [*falling(20, 4, 2), *([0.0] * 8)]))),
+    silent=Example("a falling loss", view(series("loss", falling(20)))),
+)
+def zero_loss_onset(
+    loss: Series,
+    grad: Series | None,
+    *,
+    in_a_row: Annotated[int, Bound("points", "zeros at the end that count", ge=2)] = 5,
+    decayed: Annotated[
+        float, Bound("share", "of the starting level: below it a loss has decayed", ge=0, le=1)
+    ] = 0.01,
+) -> Outcome:
+    zero = loss.values == 0
+    tail = stretches(zero).tail
+    measured: dict[str, Value] = {"points": len(loss), "tail": tail}
+    if tail < in_a_row or tail == len(loss):
+        return Clean(measured)
+    sizes = np.abs(loss.values[~zero])
+    before, start = median(sizes[-5:]), median(sizes[:5])
+    quantum = printed_quantum(loss.values) or 0.0
+    beside = _gradient_where(loss, _only_last(zero, tail), grad)
+    measured |= {"before": before, "start": start, "quantum": quantum, "beside": beside}
+    sank = before <= max(decayed * start, 20 * quantum) or beside == "positive"
+    place = where(loss, len(loss) - tail)
+    return Fired((Evidence(place, measured, "below-print" if sank else ""),))
+
+
+def _only_last(mask: Mask, count: int) -> Mask:
+    only = np.zeros_like(mask)
+    only[-count:] = True
+    return only
+
+
+# --- frozen -------------------------------------------------------------------------------------
+
+
+@rule(
+    id="TP-FLAT",
+    title="The loss is frozen to its last printed digit",
+    level=Level.FAIL,
+    message="{series} does not change any more from step {first_step} on.",
+    evidence="The last {frozen} of {points} logged values hold {distinct} distinct value(s)"
+    " (at least {rows} rows count); before that one row scattered by {before:.3g}, and the printed"
+    " unit is {quantum:.3g}.",
+    needs={"loss": Each((Role.LOSS,), Split.TRAIN, points=20, which=Which.PRINCIPAL)},
+    measures={
+        "points": "values logged",
+        "frozen": "rows at the end with at most two distinct values",
+        "distinct": "distinct values among them",
+        "before": "noise of one row before, over as many rows",
+        "quantum": "unit of the last printed decimal, or least difference, of the loss",
+        "value": "the value at the end",
+    },
+    variants={
+        "always": Variant(
+            Level.FAIL,
+            "{series} has the same value on every row.",
+            "All {points} logged values are {value!s}.",
+        )
+    },
+    doc=Doc(
+        measures="How many of the last rows hold at most two distinct values, and how noisy the"
+        " rows before were.",
+        means="A loss that scattered and from some row on repeats itself to the last digit is no"
+        " longer computed from new batches, or nothing is updated.",
+        does_not_mean="That training converged: mini-batch noise does not vanish at once.",
+        guards=(
+            "A loss that quietens gradually (full-batch training, decayed learning rate) is not"
+            " frozen: as many rows before must scatter by more than three printed units.",
+            "Values printed too coarsely to show a change of 1 % cannot be judged.",
+            "A loss of 0 is judged by the rules for zero loss.",
+        ),
+        references=(
+            "mlcommons training_results_v4.0: a loss-scale column under a loss name",
+            "LLaMA-Factory #8004",
+        ),
+    ),
+    not_for=NOT_SUPERVISED,
+    fires=Example(
+        "noisy, then one value", view(series("loss", [*falling(40, noise=0.1), *([1.25] * 30)]))
+    ),
+    silent=Example("a falling loss", view(series("loss", falling(40)))),
+)
+def frozen_loss(
+    loss: Series,
+    *,
+    rows: Annotated[int, Bound("points", "rows at the end that count", ge=5)] = 20,
+    units: Annotated[float, Bound("printed units", "noise needed before", ge=1)] = 3.0,
+    visible: Annotated[
+        float, Bound("share", "printed unit over value: above it nothing is judged", ge=0)
+    ] = 0.01,
+) -> Outcome:
+    values = loss.values
+    points, end = len(values), float(values[-1])
+    frozen, distinct = _frozen_tail(loss, rows)
+    measured: dict[str, Value] = {"points": points, "frozen": frozen, "distinct": distinct}
+    if frozen < rows or end == 0:
+        return Clean(measured)
+    measured |= {"value": end, "quantum": printed_quantum(values) or _least_step(values)}
+    if frozen == points:
+        printed = printed_quantum(values) or 0.0
+        if distinct > 1 or printed > visible * abs(end):
+            return Undecided(measured, Skip.LOW_POWER)
+        return Fired((Evidence(where(loss), measured, "always"),))
+    begin = points - frozen
+    before = noise(values[max(0, begin - frozen) : begin])
+    measured["before"] = before
+    if begin < rows or not before > units * float(measured["quantum"]):
+        return Undecided(measured, Skip.LOW_POWER)
+    return Fired((Evidence(where(loss, begin), measured),))
+
+
+def _frozen_tail(loss: Series, rows: int) -> tuple[int, int]:
+    """Length of the tail of one value, where it is long enough, else of at most two distinct
+    values; and their number."""
+    values = loss.values
+    last = values[-1]
+    differs = np.flatnonzero(values != last)
+    one = len(values) - (int(differs[-1]) + 1 if len(differs) else 0)
+    if one >= rows or not len(differs):
+        return one, 1
+    second = values[differs[-1]]
+    third = np.flatnonzero((values != last) & (values != second))
+    return len(values) - (int(third[-1]) + 1 if len(third) else 0), 2
+
+
+def _least_step(values: Floats) -> float:
+    """The least difference between two distinct values; 0 when all are equal."""
+    steps = np.diff(np.unique(values))
+    return float(steps.min()) if len(steps) else 0.0
+
+
+# --- where it went ------------------------------------------------------------------------------
+
+
+@rule(
+    id="TP-DIVERGE",
+    title="The loss gave its progress back",
+    level=Level.FAIL,
+    message="{series} ended far above the best level it had reached: {best:.4g} around step"
+    " {best_step}, {end:.4g} at the end.",
+    evidence="It had fallen by {drop:.4g} and rose again by {rise:.4g}: {gave_back:.0%} of the"
+    " progress (limit {share:.0%}), {errors:.1f} standard errors (limit {least_errors}); measured"
+    " over {points} points by {form}.",
+    needs={
+        "loss": OBJECTIVE,
+        "held_out": HELD_OUT,
+        "siblings": SIBLINGS,
+        "metrics": METRICS,
+        "lr": Optional(Companion(Role.LR, points=5)),
+    },
+    measures={
+        "points": "values judged",
+        "best": "lowest level reached: of a block's median, or of a running median of three",
+        "best_step": "step of the lowest value at that level",
+        "end": "level at the end, a median",
+        "drop": "fall from the highest level before to the lowest",
+        "rise": "rise from the lowest level to the end",
+        "gave_back": "rise over drop",
+        "errors": "rise in standard errors of its measurement",
+        "form": "blocks: medians of equal blocks; points: running medians",
+        "p": "Mann-Whitney p of the last block against the best one, blocks only",
+        "first": "level at the start, a median",
+        "last": "level at the end, a median",
+        "p_fall": "Mann-Kendall p of a fall over the whole series",
+        "noise": "noise of one point",
+        "other": "another series of the same execution that bears on the question",
+        "other_first": "its first value",
+        "other_best": "its best value",
+        "other_end": "its last value",
+        "lr": "the learning-rate series that restarts near the end",
+    },
+    variants={
+        "held-out-at-best": Variant(
+            Level.WARN,
+            "{series} rose from its best level {best:.4g} around step {best_step} to {end:.4g},"
+            " while {other}, measured on held-out data, ended at or near its own best.",
+            "It gave back {gave_back:.0%} of its fall of {drop:.4g} ({errors:.1f} standard errors,"
+            " {points} points); {other} went from {other_first:.4g} to {other_end:.4g}, its best"
+            " was {other_best:.4g}.",
+        ),
+        "partial": Variant(
+            Level.WARN,
+            "{series} ended above the best level it had reached: {best:.4g} around step"
+            " {best_step}, {end:.4g} at the end.",
+            "It gave back {gave_back:.0%} of its fall of {drop:.4g} (a FAIL from {share:.0%} on),"
+            " {errors:.1f} standard errors over {points} points, by {form}.",
+        ),
+        "held-out-only": Variant(
+            Level.WARN,
+            "{series}, the only loss logged, is held out and ended far above its best level"
+            " {best:.4g}, reached around step {best_step}: {end:.4g}.",
+            "It gave back {gave_back:.0%} of its fall of {drop:.4g}, {errors:.1f} standard errors"
+            " over {points} points; no training loss is logged to tell overfitting from"
+            " divergence.",
+        ),
+        "component": Variant(
+            Level.INFO,
+            "{series}, a part of the loss, rose from {best:.4g} around step {best_step} to"
+            " {end:.4g}, while {other} fell; no total is logged.",
+            "It gave back {gave_back:.0%} of its fall of {drop:.4g} ({errors:.1f} standard"
+            " errors, {points} points).",
+        ),
+    },
+    doc=Doc(
+        measures="How far the level at the end lies above the lowest level reached, as a share of"
+        " the fall before it and in standard errors. Two forms: medians of at most twenty equal"
+        " blocks with a rank test, and running medians of three for a short or late rise.",
+        means="The weights at the end are worse on the training objective than earlier ones.",
+        does_not_mean="That the learning rate is the reason, or that an earlier checkpoint is"
+        " good. Nothing is said where the loss did not measurably fall and rise.",
+        guards=(
+            "Never a last point against a lowest point: both are medians, and the rise must exceed"
+            " six standard errors, inflated for autocorrelation.",
+            "Works on negative losses: the share of the fall does not depend on shift or scale.",
+            "A held-out loss at its best, a part of the loss beside one that fell, and a loss that"
+            " is held out itself are judged at a lower level.",
+            "A learning rate that doubles in the last fifth (cyclic, warm restart): not judged.",
+            "Clean only if the loss demonstrably fell and kept it.",
+        ),
+        references=(
+            "research: 1 of 1,695 published healthy series (an objective switch)",
+            "Mann and Whitney 1947; Kendall 1975",
+            "OPT-175B and PaLM training notes: divergence, restart, spikes that recover",
+        ),
+    ),
+    grounds=True,
+    not_for=NOT_SUPERVISED,
+    fires=Example(
+        "down to 1, then back to 3",
+        view(series("loss", [*falling(60), *falling(40, 1.0, 3.0)])),
+    ),
+    silent=Example("a falling loss", view(series("loss", falling(60)))),
+)
+def divergence(
+    loss: Series,
+    held_out: tuple[Series, ...],
+    siblings: tuple[Series, ...],
+    metrics: tuple[Series, ...],
+    lr: Series | None,
+    *,
+    share: Annotated[float, Bound("share", "of the progress given back: FAIL", ge=0)] = 0.5,
+    partial: Annotated[float, Bound("share", "of the progress given back: WARN", ge=0)] = 0.2,
+    least_errors: Annotated[float, Bound("standard errors", "a rise must exceed", ge=1)] = 6.0,
+    restart_window: Annotated[
+        float, Bound("share", "of the steps, in which a restart suspends the rule", ge=0, le=1)
+    ] = 0.2,
+) -> Outcome:
+    seen = profile(loss)
+    found = _gravest(loss, seen, least_errors)
+    if found is None or found.share < partial:
+        measured = _ends(seen)
+        return Clean(measured) if fell(seen) else Undecided(measured, Skip.LOW_POWER)
+    measured = _given_back(loss, seen, found)
+    if len(loss) < FEW:
+        return Undecided(measured, Skip.LOW_POWER)
+    if lr is not None and restarts_late(lr, restart_window):
+        return Undecided({**measured, "lr": lr.tag})
+    place = where(loss, found.best_at, -1)
+    variant, other = _circumstance(loss, found, (*held_out, *metrics), siblings)
+    if not variant and found.share < share:
+        variant = "partial"
+    return Fired((Evidence(place, {**measured, **other}, variant),))
+
+
+def _ends(seen: Profile) -> dict[str, Value]:
+    return {
+        "points": seen.points,
+        "first": seen.first,
+        "last": seen.last,
+        "p_fall": seen.p_fall,
+        "noise": seen.sigma,
+    }
+
+
+def _gravest(loss: Series, seen: Profile, least_errors: float) -> GiveBack | None:
+    """Of the forms whose rise is beyond the noise, the one that gave back the greater share."""
+    forms = [f for f in give_back(loss.values, seen) if f.significant(least_errors)]
+    return max(forms, key=lambda form: form.share, default=None)
+
+
+def _given_back(loss: Series, seen: Profile, found: GiveBack) -> dict[str, Value]:
+    return {
+        **_ends(seen),
+        "best": found.best,
+        "best_step": int(loss.steps[found.best_at]),
+        "end": found.end,
+        "drop": found.drop,
+        "rise": found.rise,
+        "gave_back": found.share,
+        "errors": found.errors,
+        "form": found.form,
+        "p": found.p,
+    }
+
+
+def _circumstance(
+    loss: Series, found: GiveBack, held_out: tuple[Series, ...], siblings: tuple[Series, ...]
+) -> tuple[str, dict[str, Value]]:
+    """The declared circumstance in which a rise is less than a failure, and its numbers."""
+    if loss.split is not Split.TRAIN:
+        return "held-out-only", {}
+    after = int(loss.steps[found.best_at])
+    unseen = (one for one in held_out if one.split is not Split.TRAIN)
+    kept = next(filter(None, (at_its_best(one, after) for one in unseen)), None)
+    if kept is not None:
+        return "held-out-at-best", _kept(kept)
+    if loss.identity.component is not None:
+        other = first_improved(one for one in siblings if one is not loss)
+        if other is not None:
+            return "component", {"other": other.tag}
+    return "", {}
+
+
+def _kept(kept: Kept) -> dict[str, Value]:
+    return {
+        "other": kept.series,
+        "other_first": kept.first,
+        "other_best": kept.best,
+        "other_end": kept.end,
+    }
+
+
+@rule(
+    id="TP-DEAD-RUN",
+    title="The loss did not fall",
+    level=Level.FAIL,
+    message="{series} ends where it began: {first:.4g} over the first part of the log, {last:.4g}"
+    " over the last.",
+    evidence="Over {points} points its level changed by {change:+.3g}; a fall of {visible:.3g}"
+    " would have shown ({margin:.1%} of the level). Mann-Kendall p of a fall: {p_fall:.2g};"
+    " Theil-Sen slope {slope:.3g} per 1,000 steps.",
+    needs={
+        "loss": Each((Role.LOSS,), points=5, which=Which.OBJECTIVE, from_start=True),
+        "held_out": HELD_OUT,
+        "siblings": SIBLINGS,
+        "metrics": METRICS,
+    },
+    measures={
+        "points": "values judged",
+        "first": "level at the start, a median",
+        "last": "level at the end, a median",
+        "change": "last minus first",
+        "visible": "least fall that the noise could not hide: three standard errors",
+        "margin": "visible over the level at the start",
+        "p_fall": "one-sided Mann-Kendall p of a fall: over 20 block medians, or over the points"
+        " where these are fewer than 100",
+        "noise": "noise of one point",
+        "slope": "median slope between block medians, per 1,000 steps",
+        "other": "another series of the same execution that improved",
+    },
+    variants={
+        "contradicted": Variant(
+            Level.WARN,
+            "{series} ends where it began ({first:.4g}, {last:.4g}), while {other} improved.",
+            "Over {points} points its level changed by {change:+.3g}; a fall of {visible:.3g}"
+            " would have shown. {other} of the same execution improved beyond doubt.",
+        ),
+        "held-out-only": Variant(
+            Level.WARN,
+            "{series}, the only loss logged, is held out and ends where it began: {first:.4g},"
+            " {last:.4g}.",
+            "Over {points} points its level changed by {change:+.3g}; a fall of {visible:.3g}"
+            " would have shown. Mann-Kendall p of a fall: {p_fall:.2g}.",
+        ),
+    },
+    doc=Doc(
+        measures="The level of the loss at its two ends, the trend between them (Mann-Kendall)"
+        " and the least fall that its noise could not hide.",
+        means="Measured well enough to see a fall of 5 %, the loss did not fall.",
+        does_not_mean="That the learning rate is wrong or that gradients are missing; nor that"
+        " nothing was learned where another series improved.",
+        guards=(
+            "Noise that could hide a fall of 5 % makes it not-checked, never clean.",
+            "A log that does not show the start of the run is not judged.",
+            "Another loss or metric of the same execution that improved makes it a warning.",
+            "Preference tuning, reinforcement and adversarial training are out of scope: their"
+            " losses need not fall.",
+            "Clean only when a fall is established (p < 0.001, beyond three standard errors and"
+            " 1 %): from seven points on, when every one of them falls.",
+        ),
+        references=(
+            "research: 0 of 882 published healthy series",
+            "Mann 1945; Kendall 1975; Sen 1968",
+            "accelerate #2665, #3256: weights that were never updated",
+        ),
+    ),
+    grounds=True,
+    not_for=(*NOT_SUPERVISED, Regime.PREFERENCE),
+    fires=Example(
+        "level and noise stay",
+        view(series("loss", [2.0 + 0.02 * float(np.sin(i * 2.4)) for i in range(200)])),
+    ),
+    silent=Example("a falling loss", view(series("loss", falling(60)))),
+)
+def dead_run(
+    loss: Series,
+    held_out: tuple[Series, ...],
+    siblings: tuple[Series, ...],
+    metrics: tuple[Series, ...],
+    *,
+    hidden: Annotated[
+        float, Bound("share", "of the level: noise that hides such a fall is too much", ge=0)
+    ] = 0.05,
+    no_trend: Annotated[float, Bound("p", "above it there is no trend", ge=0, le=1)] = 0.05,
+    unmoved: Annotated[
+        float, Bound("share", "of the level: a certain change below it is none", ge=0)
+    ] = 0.002,
+) -> Outcome:
+    seen = profile(loss)
+    fall, visible = seen.first - seen.last, 3 * seen.error
+    level = abs(seen.first)
+    measured: dict[str, Value] = {
+        **_ends(seen),
+        "change": -fall,
+        "visible": visible,
+        "margin": visible / level if level > 0 else float("inf"),
+    }
+    if fell(seen):
+        return Clean(measured)
+    if len(loss) < FEW or not visible <= hidden * level:
+        return Undecided(measured, Skip.LOW_POWER)
+    trendless = seen.p_fall > no_trend and _least_fall(loss, seen) < visible
+    if not (trendless or abs(fall) + visible <= unmoved * level):
+        return Undecided(measured)
+    measured["slope"] = _slope(loss, seen)
+    variant, other = _alive(loss, held_out, siblings, metrics)
+    if other is not None:
+        measured["other"] = other.tag
+    return Fired((Evidence(where(loss), measured, variant),))
+
+
+def _least_fall(loss: Series, seen: Profile) -> float:
+    """The fall to the end, at its greatest: the last points may be lower than their block."""
+    return seen.first - min(seen.last, median(loss.values[-3:]))
+
+
+def _slope(loss: Series, seen: Profile) -> float:
+    steps = float(loss.steps[-1] - loss.steps[0]) / seen.blocks
+    return theil_sen(seen.medians) / steps * 1000 if steps > 0 else 0.0
+
+
+def _alive(
+    loss: Series,
+    held_out: tuple[Series, ...],
+    siblings: tuple[Series, ...],
+    metrics: tuple[Series, ...],
+) -> tuple[str, Series | None]:
+    """Another series of the execution that shows that something was learned all the same."""
+    parts = siblings if loss.identity.component is not None else ()
+    candidates = (one for one in chain(held_out, metrics, parts) if one is not loss)
+    other = first_improved(candidates)
+    if other is not None:
+        return "contradicted", other
+    return ("", None) if loss.split is Split.TRAIN else ("held-out-only", None)
+
+
+# --- spikes -------------------------------------------------------------------------------------
+
+
+@rule(
+    id="TP-LOSS-SPIKE",
+    title="The loss spikes",
+    level=Level.WARN,
+    message="{series} spiked {runs} time(s) for {in_a_row} rows in a row or more, first at step"
+    " {first_step}.",
+    evidence="{spikes} of {judged} rows lie more than {sigmas:g} robust standard deviations above"
+    " the hundred rows before; the longest spike lasts {longest} rows and reaches {top:.4g} from a"
+    " level of {level:.4g}.",
+    needs={
+        "loss": Each((Role.LOSS,), Split.TRAIN, points=150, which=Which.PRINCIPAL),
+        "lr": Optional(Companion(Role.LR, points=5)),
+    },
+    measures={
+        "points": "values logged",
+        "judged": "rows with a hundred rows before them, the first 5 % left out",
+        "spikes": "rows above the limit",
+        "runs": "stretches of such rows that are long enough to count",
+        "longest": "length of the longest stretch",
+        "top": "greatest value in the longest stretch",
+        "level": "median of the rows before the longest stretch",
+        "rate": "spikes over judged rows",
+    },
+    variants={
+        "rate": Variant(
+            Level.WARN,
+            "{series} spikes often: {rate:.1%} of its rows, first at step {first_step}.",
+            "{spikes} of {judged} rows lie more than {sigmas:g} robust standard deviations above"
+            " the hundred rows before (limit {share:.0%}); the longest spike lasts {longest}"
+            " row(s).",
+        )
+    },
+    doc=Doc(
+        measures="Rows more than seven robust standard deviations above the median of the hundred"
+        " rows before, and how many of them follow one another.",
+        means="For a moment training went wrong on more than one batch, or it does so often.",
+        does_not_mean="That the run is damaged: most spikes recover, and the divergence rule"
+        " judges the end. Nor which batch or setting was the reason.",
+        guards=(
+            "Single rows do not count: they occur in every one of 80 published healthy logs.",
+            "The first 5 % of the rows, and rows after the learning rate has doubled, are left"
+            " out.",
+            "A rate is judged from 500 rows on.",
+        ),
+        references=(
+            "research: 0 of 92 published logs; rates of healthy logs up to 0.48 %",
+            "OLMo 2 2024: spike score, seven standard deviations",
+            "PaLM 2022, section 5.1: about twenty spikes in a run",
+        ),
+    ),
+    not_for=NOT_SUPERVISED,
+    fires=Example(
+        "five rows at three times the level",
+        view(series("loss", [*falling(200, 1.2, 1.0), *([3.0] * 5), *falling(95, 1.0, 0.9)])),
+    ),
+    silent=Example("a falling loss", view(series("loss", falling(300)))),
+)
+def loss_spike(
+    loss: Series,
+    lr: Series | None,
+    *,
+    sigmas: Annotated[float, Bound("robust sd", "above the level before", ge=1)] = 7.0,
+    in_a_row: Annotated[int, Bound("rows", "consecutive rows that count", ge=2)] = 2,
+    share: Annotated[float, Bound("share", "of rows that counts", ge=0, le=1)] = 0.01,
+) -> Outcome:
+    found = spikes(loss.values, sigmas)
+    mask = found.mask.copy()
+    start = max(found.first, len(loss) // 20)
+    mask[:start] = False
+    if mask.any() and lr is not None:
+        mask &= ~_raised(loss, lr)
+    judged = len(loss) - start
+    count = int(np.count_nonzero(mask))
+    runs = stretches(mask)
+    rate = count / judged
+    measured: dict[str, Value] = {
+        "points": len(loss),
+        "judged": judged,
+        "spikes": count,
+        "runs": int(np.count_nonzero(runs.lengths >= in_a_row)),
+        "longest": runs.longest,
+        "rate": rate,
+    }
+    often = rate > share and len(loss) >= 500
+    if runs.longest < in_a_row and not often:
+        return Clean(measured)
+    at, length = _first_longest(runs)
+    measured["top"] = float(loss.values[at : at + length].max())
+    measured["level"] = found.level(at)
+    variant = "" if runs.longest >= in_a_row else "rate"
+    first = int(runs.starts[0] if variant else at)
+    return Fired((Evidence(where(loss, first, at + length - 1), measured, variant),))
+
+
+def _first_longest(runs: Stretches) -> tuple[int, int]:
+    at = int(np.argmax(runs.lengths))
+    return int(runs.starts[at]), int(runs.lengths[at])
+
+
+def _raised(loss: Series, lr: Series) -> Mask:
+    """Rows at which the learning rate is at least twice its lowest over the hundred rows
+    before: the loss answers to that."""
+    raised = np.zeros(len(loss), np.bool_)
+    both = shared_steps(loss, lr)
+    rates = lr.values[both.there]
+    before = [rates[np.maximum(np.arange(len(rates)) - k, 0)] for k in (25, 50, 75, 100)]
+    if before and len(rates) and not screen(lr).nonfinite:
+        lowest = np.minimum.reduce(before)
+        raised[both.here] = (rates >= 2 * lowest) & (lowest < rates)
+    return raised

@@ -1,0 +1,220 @@
+"""The learning rate."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+
+from trainproof.model.data import Axis, Facts, Role, Series, Split
+from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
+from trainproof.model.rule import Doc, Variant
+
+from .examples import series, view
+from .interface import Bound, Companion, Companions, Declared, Each, Example, Optional, rule, where
+from .shape import fell
+from .statistics import Stretches, printed_quantum, profile, screen, stretches
+
+RATES = Each((Role.LR,), points=5)
+LOSS = Optional(Companion(Role.LOSS, Split.TRAIN))
+
+
+@rule(
+    id="TP-ZERO-LR",
+    title="The learning rate is zero",
+    level=Level.FAIL,
+    message="{series} is exactly 0 on every row, from step {first_step} to {last_step}.",
+    evidence="{zeros} of {points} logged learning rates are 0.0{declared}.",
+    needs={
+        "lr": RATES,
+        "others": Companions(Role.LR),
+        "loss": LOSS,
+        "facts": Declared(),
+    },
+    measures={
+        "points": "values logged",
+        "zeros": "values that are exactly 0",
+        "declared": "what the run declares as its learning rate, where it does",
+        "loss_name": "the training loss",
+        "loss_first": "its level at the start",
+        "loss_last": "its level at the end",
+        "other": "another learning-rate series that is not zero",
+    },
+    variants={
+        "one-group": Variant(
+            Level.WARN,
+            "{series} is exactly 0 on every row, while {other} is not.",
+            "{zeros} of {points} logged learning rates of this group are 0.0.",
+        )
+    },
+    doc=Doc(
+        measures="Whether every logged learning rate is exactly 0.",
+        means="With such a rate no weight changes.",
+        does_not_mean="That the optimizer saw it: a scheduler may report another rate than the"
+        " one applied.",
+        guards=(
+            "Fewer than five rows are not judged: a last row is 0 at the end of most schedules.",
+            "A loss that clearly falls shows that the rate was not recorded, or printed with too"
+            " few digits: nothing is judged.",
+            "One parameter group at 0 beside others that are not is a warning: it may be frozen.",
+        ),
+        references=("trainproof gallery: lr_zero", "Ultralytics results.csv: lr/pg0 to lr/pg2"),
+    ),
+    fires=Example("zero on every row", view(series("learning_rate", [0.0] * 20))),
+    silent=Example("a constant rate", view(series("learning_rate", [1e-3] * 20))),
+)
+def zero_rate(lr: Series, others: tuple[Series, ...], loss: Series | None, facts: Facts) -> Outcome:
+    zeros = len(lr) - int(np.count_nonzero(lr.values))
+    measured: dict[str, Value] = {"points": len(lr), "zeros": zeros}
+    if zeros < len(lr):
+        return Clean(measured)
+    other = next((one for one in others if bool(np.any(one.values != 0))), None)
+    if other is not None:
+        return Fired((Evidence(where(lr), {**measured, "other": other.tag}, "one-group"),))
+    if loss is not None and not screen(loss).nonfinite and len(loss) >= 5:
+        seen = profile(loss)
+        if fell(seen):
+            shown: dict[str, Value] = {
+                "loss_name": loss.tag,
+                "loss_first": seen.first,
+                "loss_last": seen.last,
+            }
+            return Undecided({**measured, **shown}, Skip.NEED_DEGENERATE)
+    rate = facts.learning_rate
+    declared = "" if rate is None else f"; the run declares {rate:g}"
+    return Fired((Evidence(where(lr), {**measured, "declared": declared}),))
+
+
+@rule(
+    id="TP-ZERO-LR-PARTIAL",
+    title="The learning rate is zero for a part of the run",
+    level=Level.FAIL,
+    message="{series} is exactly 0 on {longest} rows in a row, steps {first_step} to {last_step},"
+    " after it had been positive.",
+    evidence="{zeros} of {points} logged learning rates are 0.0 after warm-up, {longest} in a row"
+    " (limit {in_a_row}); the run is planned to step {planned}.",
+    needs={"lr": RATES, "facts": Declared()},
+    measures={
+        "points": "values logged",
+        "zeros": "values that are exactly 0 after the first positive one",
+        "longest": "longest run of such zeros, the last row left out",
+        "planned": "last step that the run declares, or 'not declared'",
+        "negative": "values below 0",
+        "least": "the lowest value",
+        "quantum": "unit of the last printed decimal, 0 for full precision",
+    },
+    variants={
+        "negative": Variant(
+            Level.FAIL,
+            "{series} is negative on {negative} rows, first at step {first_step}.",
+            "{negative} of {points} logged learning rates are below 0, the lowest is {least:.4g}.",
+        ),
+        "at-end": Variant(
+            Level.WARN,
+            "{series} is exactly 0 on the last {longest} rows, from step {first_step} on.",
+            "{zeros} of {points} logged learning rates are 0.0 after warm-up; the run does not"
+            " declare where it was planned to end.",
+        ),
+    },
+    doc=Doc(
+        measures="Runs of exact zeros in the learning rate after it was first positive, and"
+        " negative values.",
+        means="For those rows no weight changed; a negative rate climbs the loss.",
+        does_not_mean="That the steps or the schedule are at fault: either may be the one that is"
+        " set wrongly.",
+        guards=(
+            "Zeros before the first positive value (warm-up, loss scaling) and the last row do"
+            " not count.",
+            "Zeros in the last 2 % of the declared steps are the planned end of the schedule.",
+            "Zeros that follow values of a few printed units are rounding: not judged.",
+            "Without a declared length, zeros at the end count from 2 % of the rows on, and are a"
+            " warning up to 10 %.",
+            "A series that is negative throughout may be a logarithm: not judged.",
+        ),
+        references=("BELLE #134: rate 0 on the first row", "DPR #99: rate 0 after a resume"),
+    ),
+    fires=Example(
+        "zero for the second half of the plan",
+        view(
+            series("learning_rate", [1e-3 * (1 - i / 20) for i in range(20)] + [0.0] * 20),
+            facts=Facts(max_steps=40),
+        ),
+    ),
+    silent=Example(
+        "a linear decay that ends at 0",
+        view(series("learning_rate", [1e-3 * (1 - i / 20) for i in range(21)])),
+    ),
+)
+def zero_rate_partial(
+    lr: Series,
+    facts: Facts,
+    *,
+    in_a_row: Annotated[int, Bound("rows", "consecutive zeros that count", ge=2)] = 5,
+    planned_end: Annotated[
+        float, Bound("share", "of the declared steps, from which zeros are planned", ge=0, le=1)
+    ] = 0.98,
+    ending: Annotated[
+        float, Bound("share", "of the rows at the end that may be 0 without a plan", ge=0, le=1)
+    ] = 0.02,
+    wasted: Annotated[
+        float, Bound("share", "of the rows that are 0 at the end: FAIL without a plan", ge=0, le=1)
+    ] = 0.1,
+) -> Outcome:
+    values = lr.values
+    negative = int(np.count_nonzero(values < 0))
+    measured: dict[str, Value] = {"points": len(lr), "negative": negative}
+    if negative:
+        return _negative(lr, measured)
+    runs = _zeros_after_start(lr)
+    if runs is None:
+        return Undecided({**measured, "zeros": len(lr)}, Skip.NEED_DEGENERATE)
+    at, length = max(runs, key=lambda run: run[1], default=(0, 0))
+    planned = _planned(lr, facts)
+    measured |= {
+        "zeros": int(runs.lengths.sum()),
+        "longest": length,
+        "planned": "not declared" if planned is None else planned,
+    }
+    if length < in_a_row:
+        return Clean(measured)
+    first, last = at, at + length - 1
+    if _sank(lr, at):
+        return Undecided({**measured, "quantum": printed_quantum(values) or 0.0}, Skip.LOW_POWER)
+    variant = ""
+    if last >= len(lr) - 2:
+        if planned is not None and lr.steps[first] >= planned_end * planned:
+            return Clean(measured)
+        if planned is None and length <= ending * len(lr):
+            return Undecided(measured)
+        variant = "at-end" if planned is None and length <= wasted * len(lr) else ""
+    return Fired((Evidence(where(lr, first, last), measured, variant),))
+
+
+def _negative(lr: Series, measured: dict[str, Value]) -> Outcome:
+    below = np.flatnonzero(lr.values < 0)
+    measured["least"] = float(lr.values.min())
+    if not (lr.values > 0).any():
+        return Undecided(measured, Skip.NEED_DEGENERATE)
+    return Fired((Evidence(where(lr, int(below[0]), int(below[-1])), measured, "negative"),))
+
+
+def _zeros_after_start(lr: Series) -> Stretches | None:
+    """Runs of zeros after the first positive value, without the last row; None if all are 0."""
+    positive = np.flatnonzero(lr.values > 0)
+    if not len(positive):
+        return None
+    zero = lr.values == 0
+    zero[: positive[0]] = False
+    zero[-1] = False
+    return stretches(zero)
+
+
+def _planned(lr: Series, facts: Facts) -> int | None:
+    """The last step of the plan, in the numbers of the series."""
+    return facts.max_steps if lr.column.axis is Axis.STEP else None
+
+
+def _sank(lr: Series, at: int) -> bool:
+    """Whether the values before the zeros are so few printed units that 0 may be rounding."""
+    quantum = printed_quantum(lr.values)
+    return quantum is not None and float(lr.values[at - 1]) <= 2 * quantum

@@ -1,0 +1,182 @@
+"""Where a curve was at its best and what came after: what loss and evaluation rules share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainproof.model.data import Direction, Floats, Role, Series
+
+from .statistics import (
+    FEW,
+    Profile,
+    higher_p,
+    median,
+    median_of_three,
+    once_per_series,
+    profile,
+    screen,
+)
+
+UNMISTAKABLE = 1e-3
+"""Mann-Kendall p below which a fall is established. Seven points must all fall to reach it."""
+
+LEAST_FALL = 0.01
+"""A fall below this share of the starting level is not called learning."""
+
+SMALL_RISE = 0.02
+"""Without progress before it, a rise below this share of the level is drift."""
+
+NEVER_BY_CHANCE = 1e-4
+"""Mann-Whitney p between the best and the last block: twenty blocks compete for best."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveBack:
+    """The best level of a falling curve and what was lost of it by the end.
+
+    ``best_at``: index of the best level. ``drop``: from the highest level before to the best.
+    ``rise``: from the best to the end. ``errors``: the rise in standard errors of its
+    measurement. ``form``: "blocks" or "points", how the levels were taken. ``p``: that the
+    last block is not above the best one; 1 in the points form, which does not use it.
+    """
+
+    form: str
+    best: float
+    best_at: int
+    end: float
+    drop: float
+    rise: float
+    errors: float
+    p: float = 1.0
+
+    @property
+    def share(self) -> float:
+        """Part of the drop that was given back; above 1 the curve ended above its start."""
+        return self.rise / self.drop if self.drop > 0 else math.inf if self.rise > 0 else 0.0
+
+    def significant(self, errors: float) -> bool:
+        """Beyond the noise; and beyond drift where there was no progress to give back."""
+        if not self.errors > errors:
+            return False
+        if self.form == "blocks" and not self.p < NEVER_BY_CHANCE:
+            return False
+        progressed = self.drop * self.errors > errors * self.rise  # drop is beyond noise too
+        return progressed or self.rise > SMALL_RISE * abs(self.best)
+
+
+def give_back(values: Floats, seen: Profile) -> tuple[GiveBack, ...]:
+    """Both forms: block medians find a slow rise, single points a short or a late one.
+
+    Never a last point against a lowest point: of n noisy points the lowest falls with n.
+    """
+    with np.errstate(all="ignore"):
+        forms = (_by_points(values, seen),)
+        return (_by_blocks(values, seen), *forms) if len(seen.medians) > 1 else forms
+
+
+def _by_blocks(values: Floats, seen: Profile) -> GiveBack:
+    levels = seen.medians
+    lowest = int(np.argmin(levels))
+    best, end = float(levels[lowest]), float(levels[-1])
+    top = max(float(levels[: lowest + 1].max()), float(values[0]))
+    begin, stop = seen.edges[lowest], seen.edges[lowest + 1]
+    at = begin + int(np.argmin(values[begin:stop]))
+    rise = end - best
+    p = higher_p(values[begin:stop], values[seen.edges[-2] :]) if rise > seen.error else 1.0
+    return GiveBack("blocks", best, at, end, top - best, rise, _ratio(rise, seen.error), p)
+
+
+def _by_points(values: Floats, seen: Profile) -> GiveBack:
+    """The running median of three against the median of the last points; needs three."""
+    smooth = median_of_three(values) if len(values) > 2 else values
+    lowest = int(np.argmin(smooth))
+    first, best = float(values[0]), float(smooth[lowest])
+    at = lowest + (1 if len(values) > 2 else 0)
+    if first <= best:
+        best, at = first, 0
+    top = max(first, float(smooth[: lowest + 1].max()))
+    end = median(values[-max(3 if len(values) < FEW else 5, len(values) // 20) :])
+    rise = end - best
+    return GiveBack("points", best, at, end, top - best, rise, _ratio(rise, seen.sigma))
+
+
+def _ratio(amount: float, error: float) -> float:
+    return amount / error if error > 0 else math.inf if amount > 0 else 0.0
+
+
+# --- progress ---------------------------------------------------------------------------------
+
+
+def fell(seen: Profile) -> bool:
+    """Whether the curve ended below where it began beyond doubt: trend, size and noise."""
+    fall = seen.first - seen.last
+    return (
+        seen.p_fall <= UNMISTAKABLE
+        and fall > 3 * seen.error
+        and fall >= LEAST_FALL * abs(seen.first)
+    )
+
+
+def rose(seen: Profile) -> bool:
+    rise = seen.last - seen.first
+    return (
+        seen.p_rise <= UNMISTAKABLE
+        and rise > 3 * seen.error
+        and rise >= LEAST_FALL * abs(seen.first)
+    )
+
+
+@once_per_series
+def improved(series: Series) -> bool:
+    """Whether a loss fell, or a metric moved its better way, beyond doubt."""
+    if len(series) < 5 or screen(series).nonfinite:
+        return False
+    seen = profile(series)
+    if series.role is Role.LOSS or series.identity.direction is Direction.LOWER:
+        return fell(seen)
+    return series.identity.direction is Direction.HIGHER and rose(seen)
+
+
+def first_improved(candidates: Iterable[Series]) -> Series | None:
+    return next((one for one in candidates if improved(one)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A series that ended at or near its best: of ``progress``, at most a tenth was lost."""
+
+    series: str
+    first: float
+    best: float
+    end: float
+
+
+def at_its_best(series: Series, after: int) -> Kept | None:
+    """Whether a series of at least three points, one of them logged later than step ``after``,
+    ends within a tenth of its progress of its best value."""
+    if len(series) < 3 or screen(series).nonfinite or series.steps[-1] <= after:
+        return None
+    sign = -1.0 if series.identity.direction is Direction.HIGHER else 1.0
+    values = sign * series.values
+    first, best, end = float(values[0]), float(values.min()), float(values[-1])
+    if not first > best or end - best > 0.1 * (first - best):
+        return None
+    return Kept(series.tag, sign * first, sign * best, sign * end)
+
+
+# --- the learning rate's part ---------------------------------------------------------------------
+
+
+def restarts_late(lr: Series | None, share: float) -> bool:
+    """Whether the learning rate at least doubles from an earlier low within the last ``share``
+    of the steps: a cyclic schedule or a warm restart raises the loss by design."""
+    if lr is None or len(lr) < 3 or screen(lr).nonfinite:
+        return False
+    begin = lr.steps[-1] - share * (lr.steps[-1] - lr.steps[0])
+    tail = lr.values[lr.steps >= begin]
+    lows = np.maximum(np.minimum.accumulate(tail), 0.0)
+    return bool((tail > 2 * lows).any())
