@@ -1,0 +1,139 @@
+"""The image in a container engine, hardened as far as the engine can: run by .ci/container.sh.
+
+TRAINPROOF_CONTAINER is the engine's command up to the options of ``run``, TRAINPROOF_IMAGE the
+image.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from trainproof import __version__
+
+ENGINE = shlex.split(os.environ.get("TRAINPROOF_CONTAINER", ""))
+IMAGE = os.environ.get("TRAINPROOF_IMAGE", "trainproof")
+GALLERY = Path(__file__).parents[2] / "examples" / "gallery"
+PROMISED = ("--rm", "--network", "none", "--read-only")
+HARDENED = (
+    *PROMISED,
+    *("--cap-drop", "ALL"),
+    *("--security-opt", "no-new-privileges"),
+    *("--pids-limit", "64"),
+    *("--memory", "512m"),
+)
+
+pytestmark = [
+    pytest.mark.container,
+    pytest.mark.skipif(not ENGINE, reason="no image: .ci/container.sh builds and tests it"),
+]
+
+
+def run(
+    *arguments: str, runs: Path | None = None, options: tuple[str, ...] = HARDENED
+) -> subprocess.CompletedProcess[str]:
+    """Run the image with ``runs`` mounted read-only at /runs."""
+    mount = ("-v", f"{runs}:/runs:ro") if runs else ()
+    command = [*ENGINE, *options, *mount, IMAGE, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def shell(script: str) -> str:
+    done = run("-c", script, options=(*HARDENED, "--entrypoint", "sh"))
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_it_says_its_version() -> None:
+    assert run("--version").stdout == f"trainproof {__version__}\n"
+
+
+def test_without_arguments_it_shows_help() -> None:
+    done = run()
+    assert done.returncode == 0
+    assert "audit" in done.stdout
+
+
+def test_the_promised_command_audits_a_healthy_run() -> None:
+    done = run("audit", "/runs", runs=GALLERY / "hf/healthy/seed1", options=PROMISED)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_failed_run_exits_with_1() -> None:
+    assert run("audit", "/runs", runs=GALLERY / "torch/nan/seed1").returncode == 1
+
+
+def test_a_missing_path_exits_with_2() -> None:
+    assert run("audit", "/nowhere").returncode == 2
+
+
+def test_any_uid_will_do() -> None:
+    options = (*HARDENED, "--user", "12345:54321")
+    assert run("audit", "/runs", runs=GALLERY / "hf/healthy/seed1", options=options).returncode == 0
+
+
+def test_the_gallery_gets_the_verdicts_it_gets_outside() -> None:
+    done = run("audit", "/runs", "--json", "-", runs=GALLERY)
+    found = {r["root"].removeprefix("/runs/"): r["verdict"] for r in json.loads(done.stdout)["reports"]}
+    expected = json.loads((GALLERY / "expected.json").read_text("utf-8"))
+    assert found == {name: run["verdict"] for name, run in expected.items()}
+
+
+def test_an_archive_is_read_where_tmp_is_writable(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with tarfile.open(tmp_path / "runs.tar.gz", "w:gz") as archive:
+        archive.add(GALLERY / "torch/nan/seed1", "run")
+    options = (*HARDENED, "--tmpfs", "/tmp")
+    assert run("audit", "/runs/runs.tar.gz", runs=tmp_path, options=options).returncode == 1
+
+
+def test_an_archive_without_room_for_it_is_not_judged(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with tarfile.open(tmp_path / "runs.tar.gz", "w:gz") as archive:
+        archive.add(GALLERY / "torch/nan/seed1", "run")
+    done = run("audit", "/runs/runs.tar.gz", runs=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_nothing_that_is_audited_changes() -> None:
+    before = digest(GALLERY)
+    run("audit", "/runs", runs=GALLERY)
+    assert digest(GALLERY) == before
+
+
+def digest(root: Path) -> str:
+    files = sorted(path for path in root.rglob("*") if path.is_file())
+    content = b"".join(str(path).encode() + b"\0" + path.read_bytes() for path in files)
+    return hashlib.sha256(content).hexdigest()
+
+
+def test_it_runs_as_a_numbered_user_without_rights() -> None:
+    assert shell("id -u; id -g") == "65532\n65532"
+    assert shell("grep -E '^(CapEff|NoNewPrivs)' /proc/self/status | tr -d '\\t'") == (
+        "CapEff:0000000000000000\nNoNewPrivs:1"
+    )
+
+
+def test_nothing_in_the_image_is_writable_but_the_usual_places() -> None:
+    assert shell("find / -xdev -writable ! -type l ! -type c ! -path '/proc/*' 2>/dev/null || :") in (
+        "",
+        *("\n".join(sorted(s)) for s in ({"/tmp", "/var/tmp"},)),
+    )
+
+
+def test_the_environment_holds_no_installer() -> None:
+    assert shell("python -c 'import pip' 2>/dev/null && echo pip || echo none") == "none"
+
+
+def test_no_start_compiles_anything() -> None:
+    # Python names a bytecode file in quotes and a source that it had to compile without.
+    script = "python -v -c 'import trainproof.cli.app' 2>&1 | grep -c 'code object from [^\"'\"']' || :"
+    assert shell(script) == "0"
