@@ -135,8 +135,8 @@ start_docker() {
     -H "$DOCKER_HOST" --data-root "$WORK/docker/data" --exec-root "$WORK/docker/exec" \
     --pidfile "$WORK/docker/pid" --storage-driver overlay2 --iptables=false --ip6tables=false \
     --oom-score-adjust 0 >"$WORK/docker/log" 2>&1 &
-  local daemon=$!
-  trap "kill $daemon 2>/dev/null; wait $daemon 2>/dev/null || :" EXIT
+  daemon=$!
+  trap 'kill "$daemon" 2>/dev/null; wait "$daemon" 2>/dev/null || :' EXIT
   for _ in $(seq 150); do
     docker version >/dev/null 2>&1 && return
     kill -0 "$daemon" 2>/dev/null || break
