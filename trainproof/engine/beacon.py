@@ -1,7 +1,7 @@
 """A page of shared memory in which a worker says what it is at.
 
 A frame per step would cost more than the step. The worker writes a counter, the task, the phase
-and the item with one store into an unlinked file; the supervisor reads it when the worker dies
+and the item with one store into a file without a name; the supervisor reads it when the worker dies
 or its deadline nears. Its content is a hint from a process that may be corrupt: it is checked
 against what was asked before anyone is blamed.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import sys
 import tempfile
 from dataclasses import dataclass
 
@@ -35,9 +36,8 @@ class Beacon:
 
     def __init__(self, fileno: int | None = None) -> None:
         if fileno is None:
-            with tempfile.TemporaryFile(buffering=0) as file:
-                file.truncate(_SIZE)
-                fileno = os.dup(file.fileno())
+            fileno = _nameless_file()
+            os.ftruncate(fileno, _SIZE)
         self.fileno = fileno
         self._page = mmap.mmap(fileno, _SIZE)
         self._count = 0
@@ -57,3 +57,11 @@ class Beacon:
     def close(self) -> None:
         self._page.close()
         os.close(self.fileno)
+
+
+def _nameless_file() -> int:
+    """In memory where the system offers it: a read-only container has no temporary directory."""
+    if sys.platform == "linux":
+        return os.memfd_create("trainproof")
+    with tempfile.TemporaryFile(buffering=0) as file:
+        return os.dup(file.fileno())
