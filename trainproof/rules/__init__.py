@@ -8,6 +8,7 @@ from . import loss as loss
 from . import gradients as gradients
 from . import schedule as schedule
 from . import evaluation as evaluation
+from . import reward as reward
 from . import throughput as throughput
 from . import integrity as integrity
 

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import numpy as np
 
-from trainproof.model.data import Direction, Role, Series, Split
+from trainproof.model.data import Axis, Facts, Regime, Role, Series, Split
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
 from trainproof.model.rule import Doc, Variant
 
 from .examples import falling, series, view
-from .interface import Bound, Companion, Companions, Each, Example, Which, rule, where
-from .shape import LEAST_FALL, GiveBack, Kept, at_its_best, give_back
-from .statistics import Profile, profile, screen, stretches
+from .interface import Bound, Companion, Companions, Declared, Each, Example, Which, rule, where
+from .shape import (
+    LEAST_FALL,
+    GiveBack,
+    Kept,
+    as_cost,
+    at_its_best,
+    cost_profile,
+    fell,
+    gravest,
+    higher_is_better,
+    improved,
+)
+from .statistics import FEW, Profile, median, profile, screen, stretches
 
 _NAN = float("nan")
 
@@ -110,9 +122,9 @@ def nonfinite_evaluation(
     level=Level.WARN,
     message="{series}, measured on held-out data, was best at step {best_step} ({best:.4g}) and"
     " rose to {end:.4g} by step {last_step}, while {train} kept falling.",
-    evidence="It gave back {gave_back:.0%} of its fall of {drop:.4g} ({errors:.1f} standard"
-    " errors, limit {least_errors}) over {points} evaluations; {train} fell from {train_first:.4g}"
-    " to {train_last:.4g}.",
+    evidence="It had fallen by {drop:.4g} and rose again by {rise:.4g} ({errors:.1f} standard"
+    " errors, limit {least_errors:g}) over {points} evaluations; {train} fell from"
+    " {train_first:.4g} to {train_last:.4g}.",
     needs={
         "loss": Each((Role.LOSS,), Split.EVAL, points=7, which=Which.PRINCIPAL),
         "train": Companion(Role.LOSS, Split.TRAIN, points=5),
@@ -141,8 +153,9 @@ def nonfinite_evaluation(
             "{series}, measured on held-out data, rose from {best:.4g} at step {best_step} to"
             " {end:.4g}, while {metric} went on improving, from {metric_then:.4g} to"
             " {metric_end:.4g}.",
-            "It gave back {gave_back:.0%} of its fall of {drop:.4g} ({errors:.1f} standard errors)"
-            " over {points} evaluations; {train} fell from {train_first:.4g} to {train_last:.4g}.",
+            "It had fallen by {drop:.4g} and rose again by {rise:.4g} ({errors:.1f} standard"
+            " errors) over {points} evaluations; {train} fell from {train_first:.4g} to"
+            " {train_last:.4g}.",
         )
     },
     doc=Doc(
@@ -189,11 +202,10 @@ def overfit(
     least_errors: Annotated[float, Bound("standard errors", "a rise must exceed", ge=1)] = 6.0,
 ) -> Outcome:
     seen = profile(loss)
-    forms = give_back(loss.values, seen)
-    found = next((f for f in forms if f.significant(least_errors) and f.share >= share), None)
-    if found is None:
+    found = gravest(loss.values, seen, least_errors)
+    if found is None or found.share < share:
         best = int(np.argmin(loss.values))
-        return Clean({**_best(loss, best), "end": forms[-1].end, "noise": seen.sigma})
+        return Clean({**_best(loss, best), "end": seen.last, "noise": seen.sigma})
     measured = _rise(loss, seen, found)
     if screen(train).nonfinite:
         return Undecided({**measured, "train": train.tag}, Skip.NOT_FINITE)
@@ -239,8 +251,6 @@ def _falls(train: Profile) -> bool:
 def _still_improving(metrics: tuple[Series, ...], best_step: int) -> Kept | None:
     """A directed metric that gained a tenth or more after the loss was best and kept it."""
     for metric in metrics:
-        if metric.identity.direction is Direction.NONE:
-            continue
         later = metric.column.take(metric.steps >= best_step)
         kept = at_its_best(Series(metric.artifact, metric.identity, later), best_step)
         if kept is not None and abs(kept.end - kept.first) >= 0.1 * _range(metric):
@@ -250,3 +260,204 @@ def _still_improving(metrics: tuple[Series, ...], best_step: int) -> Kept | None
 
 def _range(series: Series) -> float:
     return float(series.values.max() - series.values.min())
+
+
+@rule(
+    id="TP-METRIC-COLLAPSE",
+    title="A metric collapsed",
+    level=Level.FAIL,
+    message="{series} was {best:.4g} at step {best_step} and is {end:.4g} at the end.",
+    evidence="The last {low} of {points} values lie below {floor:.0%} of the best one (two at least"
+    " count).",
+    needs={"metric": Each((Role.METRIC,), points=5)},
+    measures={
+        "points": "values judged",
+        "best": "best value, greatest or lowest",
+        "best_step": "its step",
+        "end": "last value",
+        "low": "consecutive values at the end below the floor",
+        "gain": "distance from the worst level before to the best level",
+        "loss": "distance from the best level to the end",
+        "errors": "that loss in standard errors of its measurement",
+        "first": "level at the start, a median",
+        "last": "level at the end, a median",
+    },
+    variants={
+        "given-back": Variant(
+            Level.WARN,
+            "{series} gave back most of what it had gained: its best was {best:.4g} at step"
+            " {best_step}, at the end it is {end:.4g}.",
+            "It had gained {gain:.4g} and lost {loss:.4g} again ({errors:.1f} standard errors) over"
+            " {points} values.",
+        )
+    },
+    doc=Doc(
+        measures="How much of its best value, and of its gain, a metric has at the end.",
+        means="The model at the end does the task far worse than an earlier one.",
+        does_not_mean="That the weights are damaged: a broken evaluation looks the same.",
+        guards=(
+            "Only metrics of which the better direction is known; the floor needs it to be up.",
+            "A metric that was never above 0.05 is not judged to have collapsed.",
+            "A gain given back is a warning, from twenty values on.",
+            "Clean only if the metric demonstrably improved and kept it.",
+        ),
+        references=(
+            "MLPerf Training v4.0, unet3d: 2 of 2 aborted runs, 0 of 1,582 successful ones",
+        ),
+    ),
+    grounds=True,
+    fires=Example(
+        "0.8, then 0",
+        view(series("eval_accuracy", [0.2, 0.4, 0.6, 0.7, 0.8, 0.79, 0.001, 0.0])),
+    ),
+    silent=Example(
+        "a metric that rises",
+        view(series("eval_accuracy", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7])),
+    ),
+)
+def metric_collapse(
+    metric: Series,
+    *,
+    floor: Annotated[float, Bound("share", "of the best value", ge=0, le=1)] = 0.01,
+    share: Annotated[float, Bound("share", "of the gain that was given back", ge=0)] = 0.5,
+    least_errors: Annotated[float, Bound("standard errors", "a fall must exceed", ge=1)] = 6.0,
+) -> Outcome:
+    values, costs = metric.values, as_cost(metric)
+    measured: dict[str, Value] = {"points": len(metric), "end": float(values[-1])}
+    up = higher_is_better(metric)
+    if up is None:
+        return Undecided(measured, Skip.NEED_DEGENERATE)
+    best_at = int(np.argmin(costs))
+    best = float(values[best_at])
+    low = stretches(values < floor * best).tail if up else 0
+    measured |= {"best": best, "best_step": int(metric.steps[best_at]), "low": low}
+    place = where(metric, best_at, -1)
+    if best > 0.05 and low >= 2:
+        return Fired((Evidence(place, measured),))
+    seen = cost_profile(metric)
+    sign = -1 if up else 1
+    measured |= {"first": sign * seen.first, "last": sign * seen.last}
+    found = gravest(costs, seen, least_errors)
+    if found is None or found.share < share:
+        return Clean(measured) if fell(seen) else Undecided(measured, Skip.LOW_POWER)
+    measured |= {"gain": found.drop, "loss": found.rise, "errors": found.errors}
+    if len(metric) < FEW:
+        return Undecided(measured, Skip.LOW_POWER)
+    return Fired((Evidence(place, measured, "given-back"),))
+
+
+@rule(
+    id="TP-CHANCE",
+    title="Loss and accuracy are those of a guess",
+    level=Level.FAIL,
+    message="{series} ends at {end:.4g}, the loss of an even guess among {classes} classes"
+    " ({guess:.4g}), and {accuracy} at {reached:.3g}, its accuracy ({hit:.3g}).",
+    evidence="Measured over the last third of {points} values; the classes follow from the loss,"
+    " and the accuracy agrees with them.",
+    needs={
+        "loss": Each((Role.LOSS,), points=20, which=Which.OBJECTIVE),
+        "metrics": Companions(Role.METRIC),
+        "facts": Declared(),
+    },
+    measures={
+        "points": "values judged",
+        "end": "median of the last third",
+        "classes": "declared number of classes, or the one whose logarithm the loss is",
+        "guess": "natural logarithm of that number",
+        "accuracy": "the accuracy series",
+        "reached": "its greatest value over the last third",
+        "hit": "one over the number of classes",
+        "seen": "share of the declared run that the log shows",
+    },
+    variants={
+        "declared": Variant(
+            Level.WARN,
+            "{series} ends at {end:.4g}, no better than an even guess among the {classes} classes"
+            " that the run declares ({guess:.4g}).",
+            "Measured over the last third of {points} values; no accuracy is logged beside it.",
+        )
+    },
+    doc=Doc(
+        measures="The loss and the accuracy over the last third of the run against ln C and 1/C,"
+        " for the declared number of classes C or the one that the loss points to.",
+        means="Both say that the model answers as if it had not seen the input.",
+        does_not_mean="That the labels are wrong or the network is dead: why it does not learn is"
+        " not in these numbers.",
+        guards=(
+            "Two measurements must agree: loss from 0.95 to 1.005 of ln C, and accuracy at most"
+            " 1.2 times 1/C. The loss alone, with declared classes, is a warning.",
+            "An accuracy that rises beyond doubt is learning.",
+            "A log of less than 90 % of the declared run may show a plateau at the start.",
+            "At most 1,000 classes: beyond that the logarithm points to no single number.",
+        ),
+        references=(
+            "tensorflow #12287, caffe-mobilenet-v3 #1, rasbt/deeplearning-models #76",
+            "TheDeepChecker: initial loss against -ln(1/C)",
+        ),
+    ),
+    not_for=(Regime.REINFORCEMENT, Regime.ADVERSARIAL, Regime.PREFERENCE),
+    fires=Example(
+        "ln 10 and one in ten",
+        view(
+            series("loss", [2.3026 + 0.0002 * (i % 3) for i in range(40)]),
+            series("accuracy", [0.1 + 0.002 * (i % 2) for i in range(40)]),
+        ),
+    ),
+    silent=Example(
+        "learned",
+        view(series("loss", falling(40)), series("accuracy", [0.5 + 0.01 * i for i in range(40)])),
+    ),
+)
+def chance(
+    loss: Series,
+    metrics: tuple[Series, ...],
+    facts: Facts,
+    *,
+    above: Annotated[float, Bound("ratio", "loss over ln C from which it is a guess", ge=0)] = 0.95,
+    better: Annotated[float, Bound("ratio", "accuracy over 1/C up to which it is one", ge=1)] = 1.2,
+) -> Outcome:
+    end = median(loss.values[-(len(loss) // 3) :])
+    measured: dict[str, Value] = {"points": len(loss), "end": end}
+    classes = facts.num_classes or _classes(end, above)
+    if classes is None or classes < 2 or end < above * math.log(classes):
+        return Clean(measured)
+    measured |= {"classes": classes, "guess": math.log(classes), "hit": 1 / classes}
+    accuracies = [m for m in metrics if _is_accuracy(m)]
+    if not accuracies:
+        return _by_declaration(loss, facts, measured)
+    best = max(accuracies, key=_reached)
+    measured |= {"accuracy": best.tag, "reached": _reached(best)}
+    if _reached(best) > better / classes or any(map(improved, accuracies)):
+        return Clean(measured)
+    if facts.max_epochs and loss.column.axis is Axis.EPOCH:
+        measured["seen"] = float(loss.steps[-1] + 1) / facts.max_epochs
+    elif facts.max_steps and loss.column.axis is Axis.STEP:
+        measured["seen"] = float(loss.steps[-1]) / facts.max_steps
+    if float(measured.get("seen", 1.0)) < 0.9:
+        return Undecided(measured)
+    return Fired((Evidence(where(loss), measured),))
+
+
+def _classes(end: float, above: float) -> int | None:
+    """The least number of classes whose logarithm the loss is, up to half a percent above it and
+    down to the share ``above``; None where there is none, or one of more than a thousand."""
+    if not 0 < end <= math.log(1000):
+        return None
+    classes = math.ceil(math.exp(end / 1.005))
+    return classes if end >= above * math.log(classes) else None
+
+
+def _by_declaration(loss: Series, facts: Facts, measured: dict[str, Value]) -> Outcome:
+    if facts.num_classes is None:
+        return Undecided(measured)
+    return Fired((Evidence(where(loss), measured, "declared"),))
+
+
+def _is_accuracy(metric: Series) -> bool:
+    if "acc" not in metric.tag.lower() or screen(metric).nonfinite or len(metric) < 5:
+        return False
+    return bool(metric.values.min() >= 0 and metric.values.max() <= 1)
+
+
+def _reached(metric: Series) -> float:
+    return float(metric.values[-max(1, len(metric) // 3) :].max())

@@ -35,6 +35,7 @@ IDENTITIES: dict[str, Identity] = {
     "step_time": Identity(Role.STEP_TIME, "step_time"),
     "loader_time": Identity(Role.LOADER_TIME, "loader_time"),
     "samples_per_second": Identity(Role.THROUGHPUT, "samples_per_second"),
+    "entropy": Identity(Role.ENTROPY, "entropy"),
     "gpu_util": Identity(Role.GPU_UTIL, "gpu_util"),
 }
 

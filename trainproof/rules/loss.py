@@ -13,7 +13,7 @@ from trainproof.model.rule import Doc, Variant
 
 from .examples import falling, series, view
 from .interface import Bound, Companion, Companions, Each, Example, Optional, Which, rule, where
-from .shape import GiveBack, Kept, at_its_best, fell, first_improved, give_back, restarts_late
+from .shape import GiveBack, Kept, at_its_best, fell, first_improved, gravest, restarts_late
 from .statistics import (
     FEW,
     Mask,
@@ -328,9 +328,9 @@ def _least_step(values: Floats) -> float:
     level=Level.FAIL,
     message="{series} ended far above the best level it had reached: {best:.4g} around step"
     " {best_step}, {end:.4g} at the end.",
-    evidence="It had fallen by {drop:.4g} and rose again by {rise:.4g}: {gave_back:.0%} of the"
-    " progress (limit {share:.0%}), {errors:.1f} standard errors (limit {least_errors}); measured"
-    " over {points} points by {form}.",
+    evidence="It had fallen by {drop:.4g} and rose again by {rise:.4g} (limit {share:.0%} of the"
+    " fall), {errors:.1f} standard errors (limit {least_errors:g}); measured over {points} points"
+    " by {form}.",
     needs={
         "loss": OBJECTIVE,
         "held_out": HELD_OUT,
@@ -364,9 +364,9 @@ def _least_step(values: Floats) -> float:
             Level.WARN,
             "{series} rose from its best level {best:.4g} around step {best_step} to {end:.4g},"
             " while {other}, measured on held-out data, ended at or near its own best.",
-            "It gave back {gave_back:.0%} of its fall of {drop:.4g} ({errors:.1f} standard errors,"
-            " {points} points); {other} went from {other_first:.4g} to {other_end:.4g}, its best"
-            " was {other_best:.4g}.",
+            "It had fallen by {drop:.4g} and rose again by {rise:.4g} ({errors:.1f} standard"
+            " errors, {points} points); {other} went from {other_first:.4g} to {other_end:.4g}, its"
+            " best was {other_best:.4g}.",
         ),
         "partial": Variant(
             Level.WARN,
@@ -379,7 +379,7 @@ def _least_step(values: Floats) -> float:
             Level.WARN,
             "{series}, the only loss logged, is held out and ended far above its best level"
             " {best:.4g}, reached around step {best_step}: {end:.4g}.",
-            "It gave back {gave_back:.0%} of its fall of {drop:.4g}, {errors:.1f} standard errors"
+            "It had fallen by {drop:.4g} and rose again by {rise:.4g}, {errors:.1f} standard errors"
             " over {points} points; no training loss is logged to tell overfitting from"
             " divergence.",
         ),
@@ -387,7 +387,7 @@ def _least_step(values: Floats) -> float:
             Level.INFO,
             "{series}, a part of the loss, rose from {best:.4g} around step {best_step} to"
             " {end:.4g}, while {other} fell; no total is logged.",
-            "It gave back {gave_back:.0%} of its fall of {drop:.4g} ({errors:.1f} standard"
+            "It had fallen by {drop:.4g} and rose again by {rise:.4g} ({errors:.1f} standard"
             " errors, {points} points).",
         ),
     },
@@ -436,7 +436,7 @@ def divergence(
     ] = 0.2,
 ) -> Outcome:
     seen = profile(loss)
-    found = _gravest(loss, seen, least_errors)
+    found = gravest(loss.values, seen, least_errors)
     if found is None or found.share < partial:
         measured = _ends(seen)
         return Clean(measured) if fell(seen) else Undecided(measured, Skip.LOW_POWER)
@@ -460,12 +460,6 @@ def _ends(seen: Profile) -> dict[str, Value]:
         "p_fall": seen.p_fall,
         "noise": seen.sigma,
     }
-
-
-def _gravest(loss: Series, seen: Profile, least_errors: float) -> GiveBack | None:
-    """Of the forms whose rise is beyond the noise, the one that gave back the greater share."""
-    forms = [f for f in give_back(loss.values, seen) if f.significant(least_errors)]
-    return max(forms, key=lambda form: form.share, default=None)
 
 
 def _given_back(loss: Series, seen: Profile, found: GiveBack) -> dict[str, Value]:
@@ -517,7 +511,7 @@ def _kept(kept: Kept) -> dict[str, Value]:
     message="{series} ends where it began: {first:.4g} over the first part of the log, {last:.4g}"
     " over the last.",
     evidence="Over {points} points its level changed by {change:+.3g}; a fall of {visible:.3g}"
-    " would have shown ({margin:.1%} of the level). Mann-Kendall p of a fall: {p_fall:.2g};"
+    " would have shown ({margin:.2g} of the level). Mann-Kendall p of a fall: {p_fall:.2g};"
     " Theil-Sen slope {slope:.3g} per 1,000 steps.",
     needs={
         "loss": Each((Role.LOSS,), points=5, which=Which.OBJECTIVE, from_start=True),

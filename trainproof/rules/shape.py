@@ -14,6 +14,7 @@ from .statistics import (
     FEW,
     Profile,
     higher_p,
+    measure,
     median,
     median_of_three,
     once_per_series,
@@ -78,6 +79,12 @@ def give_back(values: Floats, seen: Profile) -> tuple[GiveBack, ...]:
         return (_by_blocks(values, seen), *forms) if len(seen.medians) > 1 else forms
 
 
+def gravest(values: Floats, seen: Profile, errors: float) -> GiveBack | None:
+    """Of the forms whose rise is beyond the noise, the one that gave back the greater share."""
+    forms = [form for form in give_back(values, seen) if form.significant(errors)]
+    return max(forms, key=lambda form: form.share, default=None)
+
+
 def _by_blocks(values: Floats, seen: Profile) -> GiveBack:
     levels = seen.medians
     lowest = int(np.argmin(levels))
@@ -130,15 +137,33 @@ def rose(seen: Profile) -> bool:
     )
 
 
+def higher_is_better(series: Series) -> bool | None:
+    """None where the series does not say."""
+    if series.role is Role.LOSS:
+        return False
+    direction = series.identity.direction
+    return None if direction is Direction.NONE else direction is Direction.HIGHER
+
+
+def as_cost(series: Series) -> Floats:
+    """The values with the sign at which lower is better."""
+    return -series.values if higher_is_better(series) else series.values
+
+
+@once_per_series
+def cost_profile(series: Series) -> Profile:
+    return measure(as_cost(series))
+
+
 @once_per_series
 def improved(series: Series) -> bool:
     """Whether a loss fell, or a metric moved its better way, beyond doubt."""
     if len(series) < 5 or screen(series).nonfinite:
         return False
-    seen = profile(series)
-    if series.role is Role.LOSS or series.identity.direction is Direction.LOWER:
-        return fell(seen)
-    return series.identity.direction is Direction.HIGHER and rose(seen)
+    better = higher_is_better(series)
+    if better is None:
+        return False
+    return rose(profile(series)) if better else fell(profile(series))
 
 
 def first_improved(candidates: Iterable[Series]) -> Series | None:
@@ -160,8 +185,10 @@ def at_its_best(series: Series, after: int) -> Kept | None:
     ends within a tenth of its progress of its best value."""
     if len(series) < 3 or screen(series).nonfinite or series.steps[-1] <= after:
         return None
-    sign = -1.0 if series.identity.direction is Direction.HIGHER else 1.0
-    values = sign * series.values
+    if higher_is_better(series) is None:
+        return None
+    sign = -1.0 if higher_is_better(series) else 1.0
+    values = as_cost(series)
     first, best, end = float(values[0]), float(values.min()), float(values[-1])
     if not first > best or end - best > 0.1 * (first - best):
         return None

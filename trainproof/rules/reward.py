@@ -1,0 +1,143 @@
+"""What reinforcement learning reports in place of a loss."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+
+from trainproof.model.data import Role, Series, Split
+from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
+from trainproof.model.rule import Doc
+
+from .examples import series, view
+from .interface import Bound, Each, Example, Which, rule, where
+from .shape import cost_profile, fell, gravest, higher_is_better
+from .statistics import FEW
+
+
+@rule(
+    id="TP-REWARD-COLLAPSE",
+    title="The reward collapsed",
+    level=Level.FAIL,
+    message="{series} had risen to {best:.4g} around step {best_step} and is {end:.4g} at the end.",
+    evidence="It had gained {gain:.4g} and lost {loss:.4g} again (limit {share:.0%} of the gain),"
+    " {errors:.1f} standard errors (limit {least_errors:g}) over {points} values; the last two of"
+    " its blocks agree.",
+    needs={
+        "reward": Each((Role.REWARD,), Split.TRAIN, points=5, which=Which.PRINCIPAL),
+    },
+    measures={
+        "points": "values judged",
+        "best": "highest level reached: of a block's median, or of a running median of three",
+        "best_step": "its step",
+        "end": "level at the end, a median",
+        "gain": "rise from the lowest level before to the best",
+        "loss": "fall from the best to the end",
+        "errors": "that fall in standard errors of its measurement",
+        "first": "level at the start, a median",
+        "last": "level at the end, a median",
+    },
+    doc=Doc(
+        measures="The reward over at most twenty equal blocks: how much of its gain is lost over"
+        " the last two.",
+        means="The policy at the end earns far less than an earlier one.",
+        does_not_mean="That the last checkpoint is useless: a curriculum or a new exploration"
+        " schedule makes the task harder.",
+        guards=(
+            "Block medians, and two of them: dips that recover do not count.",
+            "Rewards of the two answers of a preference pair have no better direction.",
+            "Fewer than twenty values are not judged to have collapsed.",
+            "Clean only if the reward demonstrably rose and kept it.",
+        ),
+        references=("ml-agents #101, minimalRL #42, baselines #975",),
+    ),
+    grounds=True,
+    fires=Example(
+        "up to 100, then down to 10",
+        view(
+            series(
+                "reward",
+                [*(float(i) for i in range(100)), *([100.0, 99.0] * 20), *([10.0, 12.0] * 20)],
+            )
+        ),
+    ),
+    silent=Example(
+        "a reward that rises", view(series("reward", [float(i % 3 + i) for i in range(60)]))
+    ),
+)
+def reward_collapse(
+    reward: Series,
+    *,
+    share: Annotated[float, Bound("share", "of the gain that was lost", ge=0)] = 0.5,
+    least_errors: Annotated[float, Bound("standard errors", "a fall must exceed", ge=1)] = 6.0,
+) -> Outcome:
+    if not higher_is_better(reward):
+        return Undecided({"points": len(reward)}, Skip.NEED_DEGENERATE)
+    seen = cost_profile(reward)
+    measured: dict[str, Value] = {
+        "points": len(reward),
+        "first": -seen.first,
+        "last": -seen.last,
+    }
+    found = gravest(-reward.values, seen, least_errors)
+    if found is None or found.share < share:
+        return Clean(measured) if fell(seen) else Undecided(measured, Skip.LOW_POWER)
+    measured |= {
+        "best": -found.best,
+        "best_step": int(reward.steps[found.best_at]),
+        "end": -found.end,
+        "gain": found.drop,
+        "loss": found.rise,
+        "errors": found.errors,
+    }
+    agrees = len(seen.medians) > 1 and seen.medians[-2] - found.best >= share * found.drop
+    if len(reward) < FEW or not agrees:
+        return Undecided(measured)
+    return Fired((Evidence(where(reward, found.best_at, -1), measured),))
+
+
+@rule(
+    id="TP-POLICY-FROZEN",
+    title="The policy does not change",
+    level=Level.WARN,
+    message="{series} is {value!s} on each of the last {frozen} rows, from step {first_step} to"
+    " {last_step}.",
+    evidence="{frozen} of {points} logged values are equal to the last digit (from {rows} on it"
+    " counts).",
+    needs={"entropy": Each((Role.ENTROPY,), points=20)},
+    measures={
+        "points": "values logged",
+        "frozen": "values at the end that are equal to the last one",
+        "value": "that value",
+    },
+    doc=Doc(
+        measures="How many of the last values of the policy's entropy are equal to the last digit.",
+        means="A policy that is updated changes its entropy: this one gives the same distribution"
+        " on every batch.",
+        does_not_mean="That the optimizer is broken: with equal rewards there is nothing to"
+        " learn from.",
+        guards=(
+            "Twenty equal values at least.",
+            "An entropy of 0 is a policy that became deterministic, perhaps at the optimum: not"
+            " judged.",
+        ),
+        references=("ml-agents #281, rllm #116, stable-baselines3 #466",),
+    ),
+    fires=Example("one value", view(series("entropy", [3.4965] * 30))),
+    silent=Example("it moves", view(series("entropy", [3.5 - 0.01 * i for i in range(30)]))),
+)
+def frozen_policy(
+    entropy: Series,
+    *,
+    rows: Annotated[int, Bound("rows", "equal values that count", ge=5)] = 20,
+) -> Outcome:
+    last = float(entropy.values[-1])
+    differs = np.flatnonzero(entropy.values != last)
+    frozen = len(entropy) - (int(differs[-1]) + 1 if len(differs) else 0)
+    measured: dict[str, Value] = {"points": len(entropy), "frozen": frozen, "value": last}
+    if frozen < rows:
+        return Clean(measured)
+    if last == 0:
+        return Undecided(measured)
+    return Fired((Evidence(where(entropy, len(entropy) - frozen), measured),))
