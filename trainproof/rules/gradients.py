@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Annotated
 
 import numpy as np
@@ -15,7 +14,9 @@ from .examples import series, view
 from .interface import Bound, Companion, Companions, Each, Example, Optional, rule, where
 from .shape import fell
 from .statistics import (
+    MOST_BLOCKS,
     Mask,
+    block_medians,
     median,
     printed_quantum,
     profile,
@@ -228,9 +229,9 @@ def _above(values: Floats, limit: float, around: Floats) -> Mask:
 
 def _around(values: Floats) -> Floats:
     """For each row the median of up to five neighbouring blocks' medians, its own included."""
-    blocks = min(40, len(values) // 4)
-    edges = [len(values) * i // blocks for i in range(blocks + 1)]
-    levels = np.array([median(values[a:b]) for a, b in itertools.pairwise(edges)])
-    padded = np.pad(levels, 2, mode="edge")
+    blocks = min(MOST_BLOCKS, len(values) // 4)
+    edges = tuple(len(values) * i // blocks for i in range(blocks + 1))
+    with_ends = np.clip(np.arange(-2, blocks + 2), 0, blocks - 1)
+    padded = block_medians(values, edges)[with_ends]
     near = np.sort(np.stack([padded[i : i + blocks] for i in range(5)]), axis=0)[2]
     return np.repeat(near, np.diff(edges))

@@ -35,7 +35,7 @@ from trainproof.model.rule import Doc, Variant
 
 from .examples import falling, series, view
 from .interface import Bound, Each, Example, Which, Whole, rule, starts_late, where
-from .statistics import median, screen
+from .statistics import median, median_of_three, screen
 
 LISTED = 20
 """Places named per rule; the rest is counted."""
@@ -208,15 +208,12 @@ def gap(
 
 
 def _cadence_around(distances: Floats) -> Floats:
-    """For each distance the greater of the medians of the three before and the three after."""
-    reach = 3
-    padded = np.concatenate((np.full(reach, np.nan), distances, np.full(reach, np.nan)))
-    count = len(distances)
-    before = np.stack([padded[k : k + count] for k in range(reach)])
-    after = np.stack([padded[reach + 1 + k : reach + 1 + k + count] for k in range(reach)])
-    sides = [np.sort(side, axis=0)[1] for side in (before, after)]
-    usual = np.fmax(sides[0], sides[1])
-    return np.where(np.isnan(usual), np.inf, np.maximum(usual, 1.0))
+    """For each distance the greater of the medians of the three before and the three after;
+    infinite within three of either end, where a gap cannot be told from a change of cadence."""
+    usual = np.full(len(distances), np.inf)
+    medians = median_of_three(distances)
+    usual[3:-3] = np.maximum(medians[:-4], medians[4:])
+    return np.asarray(np.maximum(usual, 1.0))
 
 
 # --- how much of the run ------------------------------------------------------------------------

@@ -291,10 +291,8 @@ class Rule:
     silent: Example
     cited: Mapping[str, frozenset[str]]
     """The measures that the templates of each form use; "" is the main form."""
-
-    @property
-    def spreader(self) -> Each | None:
-        return next((need for need in self.needs.values() if isinstance(need, Each)), None)
+    spreader: Each | None
+    """The need that says to which series the rule is applied, one at a time."""
 
     def thresholds(self, overrides: Mapping[str, Value]) -> dict[str, Value]:
         return {t.name: overrides.get(t.name, t.default) for t in self.info.thresholds}
@@ -362,7 +360,8 @@ def rule(
             regimes=tuple(str(regime) for regime in not_for),
         )
         _validate(info, needs)
-        made = Rule(info, dict(needs), check, fires, silent, _cited(info))
+        spreader = next((need for need in needs.values() if isinstance(need, Each)), None)
+        made = Rule(info, dict(needs), check, fires, silent, _cited(info), spreader)
         REGISTRY[id] = made
         return made
 

@@ -33,7 +33,7 @@ MOST_BLOCKS = 20
 LEAST_WIDTH = 5
 _SMALL = 64
 _SAMPLE = 512
-_DIGITS = 9
+_DIGITS = 8
 _EXACT = 60
 
 
@@ -105,11 +105,15 @@ def printed_quantum(values: Floats) -> float | None:
     sample = sample[np.isfinite(sample)]
     if not len(sample) or float(np.abs(sample).max()) > 1e6:
         return None
-    for digits in range(_DIGITS):
-        scaled = sample * 10.0**digits
-        if bool(np.all(np.abs(scaled - np.rint(scaled)) < 1e-6)):
-            return float(10.0**-digits)
-    return None
+    if not _printed(sample, _DIGITS):
+        return None
+    return float(10.0 ** -next(d for d in range(_DIGITS + 1) if _printed(sample, d)))
+
+
+def _printed(values: Floats, digits: int) -> bool:
+    """Whether all values are whole numbers of 10**-digits."""
+    scaled = values * 10.0**digits
+    return bool((np.abs(scaled - np.rint(scaled)) < 1e-6).all())
 
 
 # --- runs of a condition -----------------------------------------------------------------------
