@@ -13,10 +13,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
-import attr
 import orjson
 import sarif_om as om
 
@@ -34,7 +32,8 @@ from trainproof.model.report import (
 
 from .coverage import AUDIT_ERROR, NOT_CHECKED, TRUNCATED
 from .place import Place, place
-from .view import Hole, headline, holes, json_number, name, plural, safe, shorten
+from .sarif_encoding import plain
+from .view import Hole, headline, holes, name, plural, safe, shorten
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 CATEGORY = "trainproof/"
@@ -97,8 +96,8 @@ def report_sarif(
 
 def _document(run: Any, results: Iterable[Any]) -> bytes:
     """``$schema`` and ``version`` first, as SARIF asks for; one line for each result."""
-    head = {key: value for key, value in _plain(run).items() if key != "results"}
-    lines = b",\n".join(_dumps(_plain(result)) for result in results)
+    head = {key: value for key, value in plain(run).items() if key != "results"}
+    lines = b",\n".join(_dumps(plain(result)) for result in results)
     opening = b'{"$schema":"%s","version":"2.1.0","runs":[' % SCHEMA.encode()
     return opening + _dumps(head)[:-1] + b',"results":[\n' + lines + b"\n]}]}\n"
 
@@ -403,53 +402,3 @@ def _help(rule: RuleEntry, mark: str) -> str:
     return "\n\n".join(
         f"{mark}{title}.{mark} {' '.join(map(_sentence, texts))}" for title, texts in sections
     )
-
-
-# sarif_om objects to JSON ------------------------------------------------------------------
-
-_ALWAYS = frozenset(
-    {
-        ("Result", "level"),
-        ("Result", "kind"),
-        ("Notification", "level"),
-        ("ReportingConfiguration", "level"),
-    }
-)
-"""Written even where they are the default: a rule's own default level would replace them."""
-
-_RENAMED = {("Suppression", "state"): "status"}
-"""sarif_om 1.0.4 has the name of a draft, which the schema of the standard refuses."""
-
-
-@cache
-def _members(kind: type) -> tuple[tuple[str, str, object], ...]:
-    """(attribute, JSON name, value to leave out) of a sarif_om class."""
-    members = []
-    for one in attr.fields(kind):
-        spelled = one.metadata["schema_property_name"]
-        key = (kind.__name__, spelled)
-        default = one.default.factory() if isinstance(one.default, attr.Factory) else one.default
-        omitted = None if key in _ALWAYS or default is attr.NOTHING else default
-        members.append((one.name, _RENAMED.get(key, spelled), omitted))
-    return tuple(members)
-
-
-def _plain(value: Any) -> Any:
-    """JSON data without nulls (upload-sarif refuses them) and without the sentinels, such as
-    rank -1.0, that sarif_om gives to what was not set. Keys of mappings stay as they are."""
-    if isinstance(value, str):
-        return safe(value)
-    if isinstance(value, int | float):
-        return json_number(value)
-    if isinstance(value, Mapping):
-        return {safe(str(key)): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if not attr.has(type(value)):
-        return value
-    found = {}
-    for attribute, spelled, omitted in _members(type(value)):
-        item = getattr(value, attribute)
-        if item is not None and not (type(item) is type(omitted) and item == omitted):
-            found[spelled] = _plain(item)
-    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,14 @@ def json_number(value: float) -> Number:
 def shorten(text: str, limit: int) -> str:
     """``text`` in at most ``limit`` characters; a cut is visible."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def distinct(text: str, limit: int) -> str:
+    """``text`` in at most ``limit`` characters, so that different long texts stay different."""
+    if len(text) <= limit:
+        return text
+    digest = hashlib.sha256(safe(text).encode()).hexdigest()[:8]
+    return f"{text[: limit - 9]}…{digest}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -1,0 +1,222 @@
+"""The summary that a person reads first: which runs are bad, why, and what is not known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from trainproof.model.outcome import Level
+from trainproof.model.report import FailOn, Finding, Report, SubjectReport, Verdict
+
+from .doctor import doctor
+from .terminal import Style, cells, finding_lines, fit
+from .view import (
+    by_severity,
+    checked,
+    full_path,
+    headline,
+    holes,
+    meaning,
+    name,
+    plural,
+    principal,
+    ranked,
+    safe,
+    tallied,
+)
+
+__all__ = ["doctor", "summary"]
+
+LISTED = {Verdict.FAIL: 500, Verdict.WARN: 100, Verdict.NOT_CHECKED: 50, Verdict.PASS: 20}
+"""Runs of each verdict that get a line of their own."""
+DETAILED = 50
+"""Runs whose findings are told in full."""
+NAMED = 10
+_VERDICT_CELLS = max(map(len, Verdict))
+_NAME_CELLS = 40
+_WIDE = 110
+
+
+def summary(
+    report: Report,
+    *,
+    color: bool = False,
+    width: int = 100,
+    verbose: bool = False,
+    quiet: bool = False,
+    fail_on: FailOn = FailOn.FAIL,
+    ascii: bool = False,
+) -> bytes:
+    """One line for each run, worst first; the findings; what was not checked; the exit code.
+
+    ``quiet``: the runs that are not PASS, and the exit code. ``verbose``: nothing is capped,
+    and INFO findings are told. ``ascii``: for terminals without UTF-8.
+    """
+    style = Style(color, width, ascii)
+    lines = list(_header(style, report))
+    lines += _runs(style, report, verbose, quiet)
+    if not quiet:
+        lines += _findings(style, report, verbose)
+        lines += _not_checked(style, report, verbose)
+        lines += _problems(style, report, verbose)
+        lines += _not_judged(style, report, verbose)
+        lines += _unknown(style, report, verbose)
+    lines += ["", *style.wrap(meaning(report, fail_on), "")]
+    return style.encode(lines)
+
+
+def _header(style: Style, report: Report) -> Iterator[str]:
+    verdict = style.word(report.worst_verdict)
+    yield f"trainproof {safe(report.trainproof_version)}: {verdict}. {tallied(report)}."
+    if report.error is not None:
+        yield from style.wrap(f"The audit itself failed: {report.error}", "")
+
+
+# Runs --------------------------------------------------------------------------------------
+
+
+def _runs(style: Style, report: Report, verbose: bool, quiet: bool) -> Iterator[str]:
+    subjects = ranked(report)
+    if quiet:
+        subjects = [subject for subject in subjects if subject.verdict is not Verdict.PASS]
+    shown: list[SubjectReport] = []
+    left: dict[Verdict, int] = {}
+    for verdict in Verdict:
+        these = [subject for subject in subjects if subject.verdict is verdict]
+        cap = len(these) if verbose else LISTED[verdict]
+        shown += these[:cap]
+        left[verdict] = len(these) - len(these[:cap])
+    if not shown:
+        return
+    yield ""
+    longest = max(cells(safe(name(subject))) for subject in shown)
+    for position, subject in enumerate(shown):
+        yield _run_line(style, subject, min(longest, _NAME_CELLS))
+        last = position + 1 == len(shown) or shown[position + 1].verdict is not subject.verdict
+        if last and (more := left[subject.verdict]):
+            yield f"{'':{_VERDICT_CELLS}}  and {more:,} more {subject.verdict}"
+
+
+def _run_line(style: Style, subject: SubjectReport, name_cells: int) -> str:
+    series = principal(subject)
+    curve, points = ("", "") if series is None else (safe(series.curve), f"{series.points:,}")
+    curve_cells = 24
+    if style.width < _WIDE:
+        name_cells = min(name_cells, max(12, style.width // 3))
+        curve, curve_cells = curve[1::2] if len(curve) > 12 else curve, 12
+    line = f"  {fit(safe(name(subject)), name_cells, keep_end=True)}"
+    line += f"  {fit(curve, curve_cells)} {points:>7}"
+    room = style.width - _VERDICT_CELLS - cells(line) - 2
+    if room >= 8:
+        line += f"  {fit(safe(headline(subject)), room)}"
+    return style.word(subject.verdict, _VERDICT_CELLS) + line
+
+
+# Findings ----------------------------------------------------------------------------------
+
+
+def _findings(style: Style, report: Report, verbose: bool) -> Iterator[str]:
+    told = [(subject, _worth_telling(subject, verbose)) for subject in ranked(report)]
+    told = [(subject, findings) for subject, findings in told if findings]
+    silent = sum(f.level is Level.INFO for _, f in report.findings()) if not verbose else 0
+    if not told and not silent:
+        return
+    yield ""
+    yield style.title("Findings")
+    for subject, findings in told if verbose else told[:DETAILED]:
+        yield ""
+        yield from style.wrap(name(subject), "")
+        for finding in findings:
+            yield from finding_lines(style, subject, finding)
+    yield from _also(style, told if not verbose else (), silent)
+
+
+def _worth_telling(subject: SubjectReport, verbose: bool) -> list[Finding]:
+    found = by_severity(subject.findings)
+    return found if verbose else [one for one in found if one.level is not Level.INFO]
+
+
+def _also(style: Style, told: Sequence[object], silent: int) -> Iterator[str]:
+    if len(told) > DETAILED:
+        more = plural(len(told) - DETAILED, "more run")
+        yield from ("", *style.wrap(f"{more} with findings: -v or the JSON report tells them.", ""))
+    if silent:
+        yield from ("", *style.wrap(f"{plural(silent, 'INFO finding')} more: -v tells them.", ""))
+
+
+# What is not known -------------------------------------------------------------------------
+
+
+def _not_checked(style: Style, report: Report, verbose: bool) -> Iterator[str]:
+    applied, total = checked(report)
+    if applied == total and not report.problems:
+        return
+    yield ""
+    yield style.title(f"Not checked: {total - applied:,} of {plural(total, 'check')}")
+    owed = list(holes(report))
+    shown = owed if verbose else owed[:NAMED]
+    for hole in shown:
+        yield from style.wrap(f"! {hole.sentence()}", "  ", "    ")
+    if len(shown) < len(owed):
+        yield f"  ! and {len(owed) - len(shown):,} more that should have been checked"
+    reasons: Counter[str] = Counter()
+    rules: dict[str, set[str]] = {}
+    runs: Counter[str] = Counter()
+    for subject in report.reports:
+        skipped = subject.checks.skipped
+        reasons.update(skipped.values())
+        runs.update(set(skipped.values()))
+        for rule, reason in skipped.items():
+            rules.setdefault(reason, set()).add(rule)
+    for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
+        which = f"{plural(len(rules[reason]), 'rule')} in {plural(runs[reason], 'run')}"
+        yield from style.wrap(f"{count:>7,}  {reason} ({which})", "  ", " " * 11)
+
+
+def _problems(style: Style, report: Report, verbose: bool) -> Iterator[str]:
+    """Blemishes in files that were read all the same; what was not is told as not checked."""
+    found = [("", problem) for problem in report.problems]
+    found += [(subject.root, p) for subject in report.reports for p in subject.problems]
+    found = [(root, problem) for root, problem in found if not problem.fatal]
+    if not found:
+        return
+    yield ""
+    yield style.title(f"Read with blemishes: {plural(len(found), 'place')}")
+    shown = found if verbose else found[:NAMED]
+    for root, problem in shown:
+        place = full_path(root, problem.path) + (f":{problem.line}" if problem.line else "")
+        yield from style.wrap(f"{place}: {problem.code}: {problem.detail}", "  ", "    ")
+    yield from _more(len(found) - len(shown))
+
+
+def _not_judged(style: Style, report: Report, verbose: bool) -> Iterator[str]:
+    files = report.not_judged
+    total = sum(files.counts.values())
+    if not total:
+        return
+    yield ""
+    yield style.title(f"Seen and not judged: {plural(total, 'file')}")
+    kinds = (f"{count:,} {content}" for content, count in sorted(files.counts.items()))
+    yield from style.wrap(", ".join(kinds), "  ")
+    shown = files.files if verbose else files.files[:NAMED]
+    for file in shown:
+        detail = f" ({file.detail})" if file.detail else ""
+        yield from style.wrap(f"{file.path}: {file.content}{detail}", "  ", "    ")
+    yield from _more(len(files.files) - len(shown) + files.unlisted)
+
+
+def _unknown(style: Style, report: Report, verbose: bool) -> Iterator[str]:
+    counts = Counter(column for one in report.reports for column in one.unknown_columns)
+    if not counts:
+        return
+    yield ""
+    yield style.title(f"Logged names of unknown meaning, not judged: {len(counts):,}")
+    ordered = sorted(counts, key=lambda column: (-counts[column], column))
+    shown = ordered if verbose else ordered[:NAMED]
+    yield from style.wrap(", ".join(shown), "  ")
+    yield from _more(len(ordered) - len(shown))
+
+
+def _more(count: int) -> Iterator[str]:
+    if count > 0:
+        yield f"  and {count:,} more"
