@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import reduce
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -87,7 +89,7 @@ def assemble(
     pieces: list[Piece] = []
     for reading in sorted(readings, key=_began):
         series = tuple(_series(id, reading, tags or {}))
-        for piece in _pieces(reading.artifact, series, rewinds):
+        for piece in _pieces(reading, series, rewinds):
             pieces.append(piece)
     attempts = _attempts(_without_copies(pieces), rewinds)
     facts = reduce(lambda known, reading: known.over(reading.facts), readings, Facts())
@@ -142,26 +144,37 @@ def _key(series: Series) -> Key:
 # --- segments within one artifact ------------------------------------------------------------
 
 
-def _pieces(
-    artifact: Artifact, series: tuple[Series, ...], rewinds: list[Rewind]
-) -> Iterator[Piece]:
+class _Fall(Enum):
+    """What a step that is less than the one before it means."""
+
+    RESUME = "training went on from an earlier step"
+    RESTART = "another execution begins"
+    COUNTER = "the step counts batches and starts over with each epoch"
+
+
+def _pieces(reading: Reading, series: tuple[Series, ...], rewinds: list[Rewind]) -> Iterator[Piece]:
     """Split one artifact where its steps start over; drop what a resume redid."""
     if not series:
         return
     clock = max(series, key=_clock_rank)
     falls = _falls(clock.steps)
-    if not len(falls) or len(falls) > max(1.0, NOISE_FALLS * len(clock)) + 3:
-        yield Piece(artifact, series)
+    if not len(falls) or len(falls) > 3 + NOISE_FALLS * len(clock):
+        yield Piece(reading.artifact, series)
         return
+    epochs = next((c for c in reading.columns if classify(c.tag).role is Role.EPOCH), None)
+    counters: list[int] = []
     cuts: list[int] = []
     for at in falls.tolist():
-        begin = cuts[-1] if cuts else 0
-        kind = _fall(clock, begin, at)
-        if kind is not None:
-            rewinds.append(_rewind(clock, at, resume=kind))
-            if not kind:
-                cuts.append(at)
-    yield from (Piece(artifact, part) for part in _split(series, clock, cuts))
+        match _fall(clock, cuts[-1] if cuts else 0, at, epochs):
+            case _Fall.COUNTER:
+                counters.append(at)
+            case kind:
+                rewinds.append(_rewind(clock, at, resume=kind is _Fall.RESUME))
+                if kind is _Fall.RESTART:
+                    cuts.append(at)
+    unrolled = tuple(_unrolled(one, clock, counters) for one in series)
+    clock = unrolled[series.index(clock)]
+    yield from (Piece(reading.artifact, part) for part in _split(unrolled, clock, cuts))
 
 
 def _clock_rank(series: Series) -> tuple[bool, bool, int]:
@@ -173,14 +186,28 @@ def _falls(steps: Ints) -> Ints:
     return np.flatnonzero(steps[1:] < steps[:-1]) + 1
 
 
-def _fall(clock: Series, begin: int, at: int) -> bool | None:
-    """True: a resume. False: a new execution. None: a counter that restarts each epoch."""
+def _fall(clock: Series, begin: int, at: int, epochs: Column | None) -> _Fall:
     steps = clock.steps[begin:at]
     first, to = int(steps[0]), int(clock.steps[at])
-    cadence = float(np.median(np.diff(steps))) if len(steps) > 1 else 0.0
-    if to > first + max(cadence, 0.0):
-        return True
-    return False if _starts_over(clock.values, begin, at) else None
+    if epochs is not None and _epoch_goes_on(epochs, clock, at):
+        return _Fall.COUNTER
+    if to > first + _cadence(steps):
+        return _Fall.RESUME
+    return _Fall.RESTART if _starts_over(clock.values, begin, at) else _Fall.COUNTER
+
+
+def _cadence(steps: Ints) -> float:
+    return max(0.0, float(np.median(np.diff(steps)))) if len(steps) > 1 else 0.0
+
+
+def _epoch_goes_on(epochs: Column, clock: Series, at: int) -> bool:
+    """Whether the epoch column rises where the step falls."""
+    lines, own = clock.column.lines, epochs.lines
+    if lines is None or own is None:
+        return len(epochs) == len(clock) and bool(epochs.values[at] > epochs.values[at - 1])
+    after = int(np.searchsorted(own, lines[at], "right")) - 1
+    before = int(np.searchsorted(own, lines[at - 1], "right")) - 1
+    return before >= 0 and bool(epochs.values[after] > epochs.values[before])
 
 
 def _starts_over(values: Floats, begin: int, at: int) -> bool:
@@ -199,6 +226,18 @@ def _rewind(clock: Series, at: int, *, resume: bool) -> Rewind:
     )
 
 
+def _unrolled(series: Series, clock: Series, counters: Sequence[int]) -> Series:
+    """With the batches of earlier epochs added to a step that counts within one."""
+    if not counters:
+        return series
+    cadence = max(1, round(_cadence(clock.steps)))
+    lost = [int(clock.steps[at - 1] - clock.steps[at]) + cadence for at in counters]
+    added = np.concatenate([[0], np.cumsum(lost)])
+    passed = np.searchsorted(_edges(series, clock, counters), np.arange(len(series)), "right")
+    column = replace(series.column, steps=series.steps + added[passed])
+    return replace(series, column=column)
+
+
 def _split(
     series: tuple[Series, ...], clock: Series, cuts: Sequence[int]
 ) -> Iterator[tuple[Series, ...]]:
@@ -209,17 +248,20 @@ def _split(
 
 
 def _cut(series: Series, clock: Series, cuts: Sequence[int]) -> Iterator[Series]:
-    """By source line where there are lines, else at the falls of the series itself."""
-    if series is clock:
-        edges = list(cuts)
-    elif series.column.lines is not None and clock.column.lines is not None:
-        at = clock.column.lines[list(cuts)]
-        edges = np.searchsorted(series.column.lines, at).tolist()
-    else:
-        edges = _falls(series.steps).tolist()[: len(cuts)]
-    edges += [len(series)] * (len(cuts) - len(edges))
-    for a, b in zip([0, *edges], [*edges, len(series)], strict=True):
-        yield replace(series, column=series.column.take(slice(a, b)))
+    edges = [0, *_edges(series, clock, cuts).tolist(), len(series)]
+    for begin, end in pairwise(edges):
+        yield replace(series, column=series.column.take(slice(begin, end)))
+
+
+def _edges(series: Series, clock: Series, at: Sequence[int]) -> Ints:
+    """Positions in ``series`` that stand for the positions ``at`` in the clock: by source line
+    where there are lines, else at the falls of the series itself."""
+    if series.column is clock.column:
+        return np.asarray(at, np.int64)
+    if series.column.lines is not None and clock.column.lines is not None:
+        return np.searchsorted(series.column.lines, clock.column.lines[list(at)])
+    own = _falls(series.steps)[: len(at)]
+    return np.concatenate([own, np.full(len(at) - len(own), len(series), np.int64)])
 
 
 def _monotone(series: Series) -> Series:

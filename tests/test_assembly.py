@@ -1,0 +1,205 @@
+"""Which points are one curve: twins once, resumes joined, executions apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from trainproof.assembly import Reading, assemble
+from trainproof.model.artifact import Artifact, Kind
+from trainproof.model.data import Column, Facts, Regime, Role, RunView, Split
+from trainproof.rules.examples import falling
+
+
+def column(
+    tag: str,
+    values: Sequence[float],
+    steps: Sequence[int] | None = None,
+    *,
+    lines: bool = True,
+    wall: float | None = None,
+) -> Column:
+    count = len(values)
+    at = np.arange(1, count + 1) if steps is None else np.asarray(steps)
+    return Column(
+        tag,
+        at.astype(np.int64),
+        np.asarray(values, np.float64),
+        lines=np.arange(1, count + 1) if lines else None,
+        walls=None if wall is None else wall + np.arange(count, dtype=np.float64),
+    )
+
+
+def reading(
+    path: str, *columns: Column, reader: str = "jsonl", facts: Facts | None = None
+) -> Reading:
+    return Reading(Artifact("root", path, 1, Kind.LOG, reader), columns, facts or Facts())
+
+
+def shape(view: RunView) -> list[list[tuple[str, int, int, int]]]:
+    """Per attempt: tag, points, first and last step of each series."""
+    return [
+        [(s.tag, len(s), int(s.steps[0]), int(s.steps[-1])) for s in attempt.series]
+        for attempt in view.attempts
+    ]
+
+
+def test_axis_columns_place_points_and_are_no_series() -> None:
+    view = assemble("r", [reading("r/log", column("loss", [2, 1]), column("epoch", [0, 1]))])
+    assert shape(view) == [[("loss", 2, 1, 2)]]
+
+
+def test_a_copy_that_is_a_prefix_is_named_in_the_longest() -> None:
+    loss = falling(30)
+    view = assemble(
+        "r",
+        [
+            reading("r/checkpoint-10/t.json", column("loss", loss[:10])),
+            reading("r/checkpoint-20/t.json", column("loss", loss[:20])),
+            reading("r/t.json", column("loss", loss)),
+        ],
+    )
+    assert shape(view) == [[("loss", 30, 1, 30)]]
+    assert view.series[0].also_in == ("r/checkpoint-10/t.json", "r/checkpoint-20/t.json")
+
+
+def test_the_same_series_in_two_trackers_is_one_to_the_width_of_a_float32() -> None:
+    loss = falling(30)
+    single = np.asarray(loss, np.float32).astype(np.float64)
+    view = assemble(
+        "r",
+        [
+            reading("r/metrics.csv", column("train_loss", loss)),
+            reading(
+                "r/events", column("train/loss", single, lines=False, wall=1e9), reader="tfevents"
+            ),
+        ],
+    )
+    assert shape(view) == [[("train_loss", 30, 1, 30)]]
+    assert view.series[0].also_in == ("r/events",)
+
+
+def test_a_shard_that_goes_on_where_the_last_ended_is_the_same_curve() -> None:
+    loss = falling(40)
+    view = assemble(
+        "r",
+        [
+            reading("r/b", column("loss", loss[20:], range(21, 41), wall=2e9)),
+            reading("r/a", column("loss", loss[:20], wall=1e9)),
+        ],
+    )
+    assert shape(view) == [[("loss", 40, 1, 40)]]
+    assert view.series[0].values.tolist() == loss
+
+
+def test_a_shard_that_resumes_earlier_replaces_what_it_redid() -> None:
+    loss = falling(40)
+    view = assemble(
+        "r",
+        [
+            reading("r/a", column("loss", [*loss[:20], 9.0, 9.0], wall=1e9)),
+            reading("r/b", column("loss", loss[20:], range(21, 41), wall=2e9)),
+        ],
+    )
+    assert shape(view) == [[("loss", 40, 1, 40)]]
+    assert view.series[0].values.tolist() == loss
+    assert [(r.from_step, r.to_step, r.resume) for r in view.rewinds] == [(22, 21, True)]
+
+
+def test_shards_that_each_start_over_are_executions_apart() -> None:
+    shards = [
+        reading(f"r/{i}", column("loss", falling(20, noise=0.01 * i), wall=i * 1e9))
+        for i in range(1, 4)
+    ]
+    view = assemble("r", shards)
+    assert [len(attempt.series) for attempt in view.attempts] == [1, 1, 1]
+    assert [attempt.superseded for attempt in view.attempts] == [False, False, False]
+    assert [r.resume for r in view.rewinds] == [False, False]
+
+
+def test_an_attempt_is_superseded_by_one_that_gets_further() -> None:
+    loss = [*falling(10), *falling(40)]
+    steps = [*range(1, 11), *range(1, 41)]
+    view = assemble("r", [reading("r/log", column("loss", loss, steps))])
+    assert shape(view) == [[("loss", 10, 1, 10)], [("loss", 40, 1, 40)]]
+    assert [attempt.superseded for attempt in view.attempts] == [True, False]
+    assert [(r.to_step, r.line) for r in view.rewinds] == [(1, 11)]
+
+
+def test_other_series_of_the_file_are_cut_at_the_same_line() -> None:
+    loss = column("loss", [*falling(10), *falling(10)], [*range(1, 11), *range(1, 11)])
+    evals = Column(
+        "eval_loss",
+        np.array([5, 10, 5, 10]),
+        np.array([2.0, 1.5, 2.0, 1.5]),
+        lines=np.array([5, 10, 15, 20]),
+    )
+    view = assemble("r", [reading("r/log", loss, evals)])
+    assert [[len(s) for s in attempt.series] for attempt in view.attempts] == [[10, 2], [10, 2]]
+
+
+def test_a_step_that_counts_batches_of_each_epoch_is_one_execution() -> None:
+    loss = falling(40, noise=0)
+    steps = [*range(1, 11)] * 4
+    view = assemble("r", [reading("r/log", column("loss", loss, steps))])
+    assert len(view.attempts) == 1
+    assert view.series[0].values.tolist() == loss
+    assert view.rewinds == ()
+
+
+def test_steps_that_often_fall_back_are_no_clock() -> None:
+    steps = [s for i in range(20) for s in (i * 10 + 8, i * 10 + 4)]
+    view = assemble("r", [reading("r/log", column("loss", falling(40), steps))])
+    assert shape(view)[0][0][1] == 40
+    assert len(view.attempts) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "tag", "split"),
+    [
+        ("r/validation/events", "epoch_loss", Split.EVAL),
+        ("r/train/events", "epoch_loss", Split.TRAIN),
+        ("r/Loss_val/events", "Loss", Split.EVAL),
+        ("r/tb/events", "loss", Split.TRAIN),
+        ("r/validation/events", "train/loss", Split.EVAL),
+        ("r/events", "val_loss", Split.EVAL),
+    ],
+)
+def test_a_writer_of_its_own_for_each_split_puts_the_split_in_the_path(
+    path: str, tag: str, split: Split
+) -> None:
+    view = assemble("r", [reading(path, column(tag, [2, 1]))])
+    assert [s.split for s in view.series] == [split]
+
+
+def test_facts_of_all_files_are_joined() -> None:
+    view = assemble(
+        "r",
+        [
+            reading("r/a", column("loss", [2, 1]), facts=Facts(max_steps=100)),
+            reading("r/b", facts=Facts(precision="fp16")),
+        ],
+    )
+    assert (view.facts.max_steps, view.facts.precision) == (100, "fp16")
+
+
+@pytest.mark.parametrize(
+    ("tags", "regime"),
+    [
+        (["loss", "eval_loss"], Regime.SUPERVISED),
+        (["loss", "reward", "kl"], Regime.REINFORCEMENT),
+        (["loss", "rewards/chosen", "rewards/margins"], Regime.PREFERENCE),
+        (["loss_gen", "loss_disc"], Regime.ADVERSARIAL),
+        (["G_loss", "D_loss"], Regime.ADVERSARIAL),
+    ],
+)
+def test_the_columns_show_the_regime(tags: list[str], regime: Regime) -> None:
+    view = assemble("r", [reading("r/log", *(column(tag, [2.0, 1.0, 1.5]) for tag in tags))])
+    assert view.regime is regime
+
+
+def test_a_column_can_be_given_a_role() -> None:
+    view = assemble("r", [reading("r/log", column("zorp", [2, 1]))], tags={"zorp": "loss"})
+    assert [s.role for s in view.series] == [Role.LOSS]
