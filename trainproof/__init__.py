@@ -45,8 +45,9 @@ def audit(*paths: str, config: Config | None = None, **options: Any) -> Report:
     from . import api  # noqa: PLC0415
     from .config import Config as Settings  # noqa: PLC0415
 
-    base = config or Settings()
-    return api.audit(replace(base, **({"paths": paths} if paths else {}), **options))
+    if paths:
+        options["paths"] = paths
+    return api.audit(replace(config or Settings(), **options))
 
 
 def __getattr__(name: str) -> Any:

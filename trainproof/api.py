@@ -25,6 +25,7 @@ from .model.report import (
     Invocation,
     NotJudged,
     Report,
+    RuleEntry,
     SubjectReport,
     Verdict,
     worst,
@@ -172,5 +173,5 @@ def _report(
     )
 
 
-def _rules() -> tuple[publish.RuleEntry, ...]:
+def _rules() -> tuple[RuleEntry, ...]:
     return tuple(publish.rule_entry(rule.info) for rule in REGISTRY.values())

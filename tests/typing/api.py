@@ -11,7 +11,7 @@ def gate(path: str) -> ExitCode:
         place: str = finding.location.path
         line: int | None = finding.location.line
         measured: object = finding.measured["points"]
-        assert (subject.id, finding.id, finding.level, place, line, measured)
+        assert [subject.id, finding.id, finding.level, place, line, measured]
     if report.worst_verdict is Verdict.NOT_CHECKED:
         return ExitCode.CANNOT_JUDGE
     return exit_code(report, FailOn.WARN)
