@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from trainproof.model.data import Attempt, RunView
 from trainproof.model.outcome import (
     TOOL_FAULTS,
@@ -60,7 +62,8 @@ def _apply(
             return _skipped(place, got.skip, got.detail), ()
         bound[name] = got
     try:
-        outcome = rule.check(**bound, **thresholds)
+        with np.errstate(all="ignore"):  # values come from logs: overflow is normal
+            outcome = rule.check(**bound, **thresholds)
     except MemoryError:
         return _skipped(place, Skip.WORKER_MEMORY, {}), ()
     except Exception as error:  # noqa: BLE001 - a rule's bug must not become a verdict
