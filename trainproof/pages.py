@@ -30,7 +30,7 @@ def explain(rule: Rule) -> str:
 
 
 def _levels(info: RuleInfo) -> str:
-    lower = [f"{variant.level} when {name.replace('_', ' ')}" for name, variant in info.variants.items()]
+    lower = [f"{form.level} ({name})" for name, form in info.variants.items()]
     return ", ".join([str(info.level), *lower])
 
 

@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, TypedDict
 
 import typer
 
@@ -27,7 +27,8 @@ Text = Callable[[Report, Options, FailOn], bytes]
 @with_options
 def audit(
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH", help="Directories, files, archives; - reads a list.")
+        list[str],
+        typer.Argument(metavar="PATH", help="Directories, files, archives; - reads a list."),
     ],
     *,
     options: Options,
@@ -76,7 +77,7 @@ def _run(paths: tuple[str, ...], options: Options, text: Text) -> None:
     _say(outputs, text(report, options, config.fail_on))
     try:
         for name, target in outputs.items():
-            deliver(target, EMITTERS[name](report))
+            deliver(target, EMITTERS[name](report, config.fail_on))
     except OSError as error:
         fail(f"cannot write the report: {error}")
     raise typer.Exit(exit_code(report, config.fail_on))
@@ -113,21 +114,28 @@ def _say(outputs: dict[str, str], text: bytes) -> None:
 
 def _summary(report: Report, options: Options, fail_on: FailOn) -> bytes:
     return summary_text(
-        report,
-        color=colored(options.color),
-        width=shutil.get_terminal_size().columns,
-        verbose=options.verbose,
-        quiet=options.quiet,
-        fail_on=fail_on,
+        report, verbose=options.verbose, quiet=options.quiet, **_terminal(options, fail_on)
     )
 
 
 def _doctor(report: Report, options: Options, fail_on: FailOn) -> bytes:
     if options.quiet:
         return _summary(report, options, fail_on)
-    return doctor_text(
-        report,
-        color=colored(options.color),
-        width=shutil.get_terminal_size().columns,
-        fail_on=fail_on,
-    )
+    return doctor_text(report, **_terminal(options, fail_on))
+
+
+class _Terminal(TypedDict):
+    color: bool
+    width: int
+    ascii: bool
+    fail_on: FailOn
+
+
+def _terminal(options: Options, fail_on: FailOn) -> _Terminal:
+    """What the place that text goes to can show."""
+    return {
+        "color": colored(options.color),
+        "width": shutil.get_terminal_size((100, 24)).columns,
+        "ascii": "utf" not in (sys.stdout.encoding or "").lower(),
+        "fail_on": fail_on,
+    }

@@ -12,19 +12,11 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from trainproof.config import FILES, Config, ConfigError, anchor, parse
+from trainproof.emit import EMITTERS
 from trainproof.model.report import FailOn
 
 _SIZES = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _OUT = "Write it to FILE, or to the standard output for -."
-
-
-class Help:
-    """The panels under which --help lists options."""
-
-    OUTPUT = "Outputs"
-    CHOICE = "What is judged"
-    LIMITS = "Limits"
-    DISPLAY = "Display"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +32,9 @@ class Options:
     ] = None
     markdown: Annotated[
         str | None, typer.Option("--markdown", metavar="FILE", help=f"Markdown summary. {_OUT}")
+    ] = None
+    github: Annotated[
+        str | None, typer.Option("--github", metavar="FILE", help=f"Workflow commands. {_OUT}")
     ] = None
     select: Annotated[
         list[str] | None,
@@ -75,7 +70,8 @@ class Options:
         float | None, typer.Option("--timeout", metavar="SECONDS", help="For one file or one rule.")
     ] = None
     memory_limit: Annotated[
-        str | None, typer.Option("--memory-limit", metavar="SIZE", help="For one worker: 2G; 0: none.")
+        str | None,
+        typer.Option("--memory-limit", metavar="SIZE", help="For one worker: 2G; 0: none."),
     ] = None
     isolation: Annotated[
         bool | None,
@@ -99,8 +95,7 @@ class Options:
 
     def outputs(self) -> dict[str, str]:
         """Format name to target, for those asked for. Raises ConfigError."""
-        named = {name: getattr(self, name) for name in ("json", "sarif", "junit", "markdown")}
-        wanted = {name: target for name, target in named.items() if target}
+        wanted = {name: target for name in EMITTERS if (target := getattr(self, name))}
         if list(wanted.values()).count("-") > 1:
             raise ConfigError("only one report can go to the standard output")
         return wanted

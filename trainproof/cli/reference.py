@@ -12,7 +12,7 @@ from trainproof import pages
 from trainproof.config import ConfigError
 from trainproof.emit import EMITTERS
 from trainproof.emit.json import ReportError, parse_report
-from trainproof.model.report import ExitCode, Report
+from trainproof.model.report import ExitCode, FailOn, Report
 from trainproof.rules import REGISTRY
 
 from .auditing import fail
@@ -73,22 +73,25 @@ def validate(report: ReportPath) -> None:
 
 def render(
     report: ReportPath,
+    *,
     sarif: Annotated[str | None, typer.Option("--sarif", metavar="FILE")] = None,
     junit: Annotated[str | None, typer.Option("--junit", metavar="FILE")] = None,
     markdown: Annotated[str | None, typer.Option("--markdown", metavar="FILE")] = None,
+    github: Annotated[str | None, typer.Option("--github", metavar="FILE")] = None,
+    fail_on: Annotated[FailOn, typer.Option("--fail-on")] = FailOn.FAIL,
 ) -> None:
     """Write other formats from a saved JSON report, without the runs."""
     try:
-        outputs = Options(sarif=sarif, junit=junit, markdown=markdown).outputs()
+        outputs = Options(sarif=sarif, junit=junit, markdown=markdown, github=github).outputs()
         check_targets(outputs, () if report == STDOUT else (report,))
     except ConfigError as error:
         fail(str(error))
     if not outputs:
-        fail("name at least one of --sarif, --junit, --markdown")
+        fail("name at least one of --sarif, --junit, --markdown, --github")
     parsed = _parsed(report)
     try:
         for name, target in outputs.items():
-            deliver(target, EMITTERS[name](parsed))
+            deliver(target, EMITTERS[name](parsed, fail_on))
     except OSError as error:
         fail(f"cannot write the report: {error}")
 
