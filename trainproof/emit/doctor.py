@@ -17,7 +17,7 @@ from trainproof.model.report import (
 )
 
 from .terminal import Style, cells, finding_lines, fit, number, span
-from .view import by_severity, full_path, headline, meaning, name, plural, ranked, safe, tallied
+from .view import by_severity, headline, meaning, name, plural, ranked, safe, tallied
 
 PASSED_IN_FULL = 20
 """Runs with the verdict PASS that are reported in full; the rest get one line each."""

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from itertools import chain
 from typing import Any
 
 import msgspec
 import orjson
 
-from trainproof.model.report import SCHEMA_VERSION, Report
+from trainproof.model.outcome import Value
+from trainproof.model.report import SCHEMA_VERSION, Report, SubjectReport
 
 from .schema import report_schema
 from .view import json_number, safe
 
 __all__ = ["ReportError", "parse_report", "report_json", "report_schema"]
 
-_OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+_LAYOUT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 
 class ReportError(ValueError):
@@ -26,19 +31,50 @@ class _Head(msgspec.Struct):
 
 
 def report_json(report: Report) -> bytes:
-    """UTF-8 JSON, keys sorted, indented by two, ended by a line feed.
+    """UTF-8 JSON, indented by two, ended by a line feed; fields in the order of their
+    declaration, keys of mappings sorted.
 
-    orjson would write NaN as null and refuse lone surrogates; ``publish`` leaves neither, and
-    here they are spelled once more so that no report is ever lost to them.
+    ``publish`` leaves nothing that JSON cannot spell. Where there is something all the same,
+    it is spelled here: orjson would write NaN as null, and lose the evidence.
     """
-    return orjson.dumps(_spelled(msgspec.to_builtins(report)), option=_OPTIONS)
+    if all(map(math.isfinite, _floats(report))):
+        try:
+            return orjson.dumps(report, option=_LAYOUT | orjson.OPT_SORT_KEYS)
+        except orjson.JSONEncodeError:  # a lone surrogate, or an integer beyond 64 bits
+            pass
+    return orjson.dumps(_spelled(report), option=_LAYOUT)
+
+
+def _floats(report: Report) -> Iterator[float]:
+    for values in chain.from_iterable(map(_values, report.reports)):
+        for value in values:
+            if isinstance(value, float):
+                yield value
+
+
+def _values(subject: SubjectReport) -> Iterator[Iterable[Value]]:
+    """Every place of a subject that holds measured numbers."""
+    for finding in subject.findings:
+        yield finding.measured.values()
+        yield finding.thresholds.values()
+    for detail in subject.checks.details.values():
+        for application in detail.applications:
+            if application.measured:
+                yield application.measured.values()
+    for series in subject.series:
+        yield (series.first, series.last, series.min, series.max)
+    if subject.facts:
+        yield subject.facts.values()
 
 
 def _spelled(value: Any) -> Any:
+    if is_dataclass(value):
+        return {one.name: _spelled(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, str):
         return safe(value)
-    if isinstance(value, dict):
-        return {safe(key): _spelled(item) for key, item in value.items()}
+    if isinstance(value, Mapping):
+        spelled = {safe(key): _spelled(item) for key, item in value.items()}
+        return dict(sorted(spelled.items()))
     if isinstance(value, list | tuple):
         return [_spelled(item) for item in value]
     return json_number(value) if isinstance(value, int | float) else value
