@@ -1,1 +1,27 @@
 """Readers: the table of built-ins, in order of claim."""
+
+from __future__ import annotations
+
+from .coqui import Coqui
+from .delimited import Delimited
+from .hf_trainer import HfTrainer
+from .interface import Reader
+from .json_document import JsonDocument
+from .jsonl import JsonLines
+
+READERS: tuple[Reader, ...] = (
+    HfTrainer(),
+    Coqui(),
+    JsonDocument(),
+    JsonLines(),
+    Delimited(),
+)
+"""The first that claims a file reads it: those with a mark of their own, then the general."""
+
+
+_BY_NAME = {one.name: one for one in READERS}
+
+
+def reader(name: str) -> Reader:
+    """The reader of this public name. Raises KeyError."""
+    return _BY_NAME[name]

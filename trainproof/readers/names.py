@@ -225,13 +225,13 @@ QUANTITIES: tuple[tuple[Role, Direction, str], ...] = (
         Role.METRIC,
         Direction.HIGHER,
         "map b, map m, map p, precision b, recall b, map, acc, accuracy, accuracies, acer,"
-        " top accuracy, top acc, top, auc, auroc, auprc, roc auc, pr auc, ap, ar, f1, f1 score,"
-        " fscore, f score, fbeta, precision, recall, iou, miou, giou, dice, jaccard, kappa, mcc,"
-        " matthews, bleu, sacrebleu, rouge, rougel, rougelsum, meteor, chrf, cider, spice,"
-        " exact match, em, psnr, ssim, msssim, vmaf, r2, pearson, pearsonr, spearman, spearmanr,"
-        " ndcg, mrr, hits, win rate, winrate, success rate, success, pass rate, correctness,"
-        " sensitivity, specificity, inception score, clip score, score, elbo, pck, oks, pq, nds,"
-        " nmi, ari, las, uas",
+        " top accuracy, top acc, top1, top5, top10, auc, auroc, auprc, roc auc, pr auc, ap, ar, f1,"
+        " f1 score, fscore, f score, fbeta, precision, recall, iou, miou, giou, dice, jaccard,"
+        " kappa, mcc, matthews, bleu, sacrebleu, rouge, rougel, rougelsum, meteor, chrf, cider,"
+        " spice, exact match, em, psnr, ssim, msssim, vmaf, r2, pearson, pearsonr, spearman,"
+        " spearmanr, ndcg, mrr, hits, win rate, winrate, success rate, success, pass rate,"
+        " correctness, sensitivity, specificity, inception score, clip score, score, elbo, pck, oks,"
+        " pq, nds, nmi, ari, las, uas",
     ),
     (
         Role.KL,

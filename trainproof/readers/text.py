@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -41,6 +41,11 @@ class FaultLog:
         count = self._seen[code] = self._seen.get(code, 0) + 1
         if count <= MAX_FAULTS or fatal:
             self._faults.append(Fault(code, self.artifact, detail, fatal, line))
+
+    def once(self, code: FaultCode, detail: str) -> None:
+        """Add a fault that is about the whole artifact, unless it is already there."""
+        if all((one.code, one.detail) != (code, detail) for one in self._faults):
+            self.add(code, detail)
 
     def __iter__(self) -> Iterator[Fault]:
         yield from self._faults
@@ -97,10 +102,11 @@ class Block:
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line without its end, as a person sees it: no colours, the last state of a
-    progress bar. ``number`` is 1-based."""
+    progress bar. ``number`` is 1-based; ``ended`` is False for a last line without newline."""
 
     number: int
     text: str
+    ended: bool = True
 
 
 @dataclass(slots=True)
@@ -109,15 +115,13 @@ class TextSource:
 
     stream: BinaryIO
     faults: FaultLog
-    first: bytes = b""
-    bytes_read: int = 0
     _rest: bytes = field(default=b"", init=False)
     _skipping: bool = field(default=False, init=False)
     _line: int = field(default=1, init=False)
 
     def blocks(self) -> Iterator[Block]:
         """The text in blocks of about ``CHUNK`` bytes, each ending at a line end."""
-        for data in _without_nul(self._utf8(), self.faults):
+        for data in self.chunks():
             cut = data.rfind(b"\n") + 1
             if cut:
                 yield from self._ended(data, cut)
@@ -128,12 +132,18 @@ class TextSource:
         if self._rest and not self._skipping:
             yield Block(self._rest, self._line)
 
+    def chunks(self) -> Iterator[bytes]:
+        """The text in pieces that end anywhere."""
+        return _without_nul(self._utf8(), self.faults)
+
     def lines(self) -> Iterator[Line]:
         for block in self.blocks():
-            raw = block.data.removesuffix(b"\n")
-            for offset, one in enumerate(raw.split(b"\n")):
-                text = strip_ansi(one.decode("utf-8", "backslashreplace")).rstrip("\r")
-                yield Line(block.first_line + offset, text.rpartition("\r")[2])
+            parts = block.data.split(b"\n")
+            cut = parts.pop()
+            for number, part in enumerate(parts, block.first_line):
+                yield Line(number, _visible(part))
+            if cut:
+                yield Line(block.first_line + len(parts), _visible(cut), ended=False)
 
     def _ended(self, data: bytes, cut: int) -> Iterator[Block]:
         """The block that ends with the newline before ``cut``; the remainder is kept."""
@@ -169,10 +179,7 @@ class TextSource:
             yield _unified(held, lone_cr)
 
     def _raw(self) -> Iterator[bytes]:
-        if self.first:
-            yield self.first
         while data := self._read():
-            self.bytes_read += len(data)
             yield data
 
     def _read(self) -> bytes:
@@ -181,6 +188,25 @@ class TextSource:
         except (OSError, EOFError) as error:
             self.faults.add(FaultCode.IO, f"reading failed: {error}", self._line, fatal=True)
             return b""
+
+
+def _visible(line: bytes) -> str:
+    text = strip_ansi(line.decode("utf-8", "backslashreplace")).rstrip("\r")
+    return text.rpartition("\r")[2]
+
+
+def read_document(chunks: Iterable[bytes], faults: FaultLog, limit: int) -> bytes | None:
+    """The whole text; None, and a fatal fault, beyond ``limit`` bytes."""
+    parts: list[bytes] = []
+    size = 0
+    for data in chunks:
+        size += len(data)
+        if size > limit:
+            detail = f"larger than {limit} bytes and not laid out for reading in parts"
+            faults.add(FaultCode.TOO_LARGE, detail, fatal=True)
+            return None
+        parts.append(data)
+    return b"".join(parts)
 
 
 def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

@@ -1,0 +1,477 @@
+"""Sparse rows to columns: what trainer states, JSON lines and tables have in common.
+
+Rows that hold the same keys are stored together, so that the row numbers are kept once for all
+their columns; a million rows of five numbers take 56 MB. All limits are checked before storing.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainproof.model.artifact import Content
+from trainproof.model.data import (
+    Axis,
+    Column,
+    Facts,
+    FaultCode,
+    Floats,
+    Ints,
+    Item,
+    NotJudgeable,
+    Role,
+    Split,
+)
+
+from .interface import Options
+from .names import axis_rank, classify, split_of
+from .text import FaultLog
+
+MAX_COLUMNS = 4096
+MAX_VALUES = 1 << 25
+"""Numbers kept of one artifact (256 MiB)."""
+
+MAX_GROUPS = 512
+"""Sets of keys stored together; beyond that a column is stored for itself."""
+
+MAX_PATTERNS = 64
+"""Ways in which the cells of one block may be empty before its columns are stored apart."""
+
+MAX_DEPTH = 8
+"""Levels of nested objects that become ``a/b/c``."""
+
+MAX_STEP = 2**53
+"""The largest step that a float64 holds exactly."""
+
+RUN_SUMMARY = "train_runtime"
+"""Key of the row that transformers' Trainer writes once, at the end of the run. The
+``train_loss`` beside it is an average over the whole run and no point of the training loss."""
+
+SPLIT_KEYS = frozenset({"mode", "split", "phase", "stage", "subset", "set"})
+"""Columns whose text says which split a row is about."""
+
+LOGGER_KEYS = frozenset({"level", "msg", "message", "logger", "event", "name"}) | SPLIT_KEYS
+"""Text that structured loggers put beside the numbers of a row."""
+
+BARE = frozenset({Role.LOSS, Role.REWARD, Role.GRAD_NORM})
+"""What makes a table without a step column the log of a training."""
+
+BOOKKEEPING = frozenset({Role.STEP, Role.EPOCH, Role.WALL_TIME, Role.OTHER})
+
+ABSENT = frozenset({"", "na", "n/a", "none", "null", "-", "--"})
+
+_MISSING = math.nan
+
+Array = Ints | Floats
+Row = Mapping[str, Any]
+"""Keys to numbers, texts, null, nested objects and lists."""
+
+
+def number(value: object) -> float | None:
+    """The number that a JSON value or a text is, ``nan`` and ``inf`` included; else None."""
+    if isinstance(value, str):
+        if "_" in value:  # "1_000" is a number for Python only
+            return None
+    elif not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+    except OverflowError:
+        return math.inf if isinstance(value, int) and value > 0 else -math.inf
+
+
+@dataclass(slots=True)
+class _Group:
+    """Rows with the same keys: row numbers, and one array of values per key."""
+
+    rows: array[int]
+    values: dict[str, array[float]]
+
+    def sort(self) -> None:
+        """Put the rows in order; rows that had to be cleaned were added after the others."""
+        rows = np.frombuffer(self.rows, dtype=np.int64)
+        if not bool((rows[1:] > rows[:-1]).all()):
+            order = np.argsort(rows, kind="stable")
+            self.rows = array("q", rows[order].tobytes())
+            for name, values in self.values.items():
+                self.values[name] = array("d", np.frombuffer(values)[order].tobytes())
+
+
+@dataclass(slots=True)
+class Sheet:
+    """Rows collected from one artifact. ``full``: a limit was reached, stop reading."""
+
+    faults: FaultLog
+    rows: int = 0
+    full: bool = False
+    summary: Row | None = None
+    text: set[str] = field(default_factory=set)
+    _lines: array[int] = field(default_factory=lambda: array("q"))
+    _lined: bool = True
+    _names: dict[str, None] = field(default_factory=dict)
+    _groups: dict[tuple[str, ...], _Group] = field(default_factory=dict)
+    _values: int = 0
+    _held_out: array[int] = field(default_factory=lambda: array("q"))
+    _prefixed: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """The numeric columns, in order of appearance."""
+        return list(self._names)
+
+    # --- filling -----------------------------------------------------------------------------
+
+    def add(self, rows: Sequence[Row], lines: Sequence[int] | Ints | None) -> None:
+        """Add rows of numbers, texts and nested objects.
+
+        ``lines``: 1-based source line of each row, None where a row has no line of its own.
+        """
+        first = self._number(len(rows), lines)
+        for names, (indexes, members) in _by_keys(rows, first).items():
+            if RUN_SUMMARY in names:
+                self.summary = members[-1]
+                continue
+            try:
+                columns = [array("d", [row[name] for row in members]) for name in names]
+            except (TypeError, OverflowError):
+                self._add_mixed(indexes, members)
+            else:
+                self._store(names, array("q", indexes), columns)
+
+    def add_table(
+        self, names: Sequence[str], table: Floats, absent: NDArray[np.bool_] | None, lines: Ints
+    ) -> None:
+        """Add a dense float64 (rows, columns) table; ``absent`` marks the cells without value."""
+        first = self._number(len(table), lines)
+        if absent is None:
+            self._store_table(names, np.arange(first, self.rows), table)
+            return
+        patterns, inverse = np.unique(absent, axis=0, return_inverse=True)
+        if len(patterns) > MAX_PATTERNS:
+            self._store_apart(names, table, absent, first)
+            return
+        for i, pattern in enumerate(patterns):
+            rows = np.flatnonzero(inverse.ravel() == i)
+            kept = [name for name, gone in zip(names, pattern, strict=True) if not gone]
+            self._store_table(kept, rows + first, table[np.ix_(rows, ~pattern)])
+
+    def _store_apart(
+        self, names: Sequence[str], table: Floats, absent: NDArray[np.bool_], first: int
+    ) -> None:
+        for i, name in enumerate(names):
+            rows = np.flatnonzero(~absent[:, i])
+            if len(rows):
+                self._store_table([name], rows + first, table[rows, i : i + 1])
+
+    def _number(self, count: int, lines: Sequence[int] | Ints | None) -> int:
+        first = self.rows
+        self.rows += count
+        if lines is None:
+            self._lined, lines = False, np.zeros(count, dtype=np.int64)
+        self._lines.frombytes(np.asarray(lines, dtype=np.int64).tobytes())
+        return first
+
+    def _add_mixed(self, indexes: Sequence[int], members: Sequence[Row]) -> None:
+        """Rows with something else than numbers in them: keep the numbers."""
+        cleaned = [self._numbers(row, index) for index, row in zip(indexes, members, strict=True)]
+        for names, (at, rows) in _by_keys(cleaned, 0).items():
+            kept = array("q", [indexes[i] for i in at])
+            columns = [array("d", [row[name] for row in rows]) for name in names]
+            self._store(names, kept, columns)
+
+    def _numbers(self, row: Row, index: int) -> dict[str, float]:
+        found: dict[str, float] = {}
+        texts: dict[str, str] = {}
+        _flatten(row, "", found, texts, MAX_DEPTH)
+        if len(self.text) < MAX_COLUMNS:
+            self.text.update(texts)
+        told = next((v for k, v in texts.items() if k.lower() in SPLIT_KEYS and split_of(v)), None)
+        if told is None or split_of(told) is Split.TRAIN:
+            return found
+        self._held_out.append(index)
+        return {self._prefix(told, name): value for name, value in found.items()}
+
+    def _prefix(self, told: str, name: str) -> str:
+        """``val/loss`` for the ``loss`` of a row that says that it is about ``val``."""
+        known = self._prefixed.get((told, name))
+        if known is None:
+            plain = axis_rank(name) is not None or split_of(name) is not None
+            known = name if plain else f"{told}/{name}"
+            if len(self._prefixed) < MAX_COLUMNS:
+                self._prefixed[told, name] = known
+        return known
+
+    def _store_table(self, names: Sequence[str], rows: Ints, table: Floats) -> None:
+        columns = [array("d", column.tobytes()) for column in table.T]
+        self._store(tuple(names), array("q", rows.astype(np.int64).tobytes()), columns)
+
+    def _store(
+        self, names: tuple[str, ...], rows: array[int], columns: Sequence[array[float]]
+    ) -> None:
+        pairs = [
+            (name, column)
+            for name, column in zip(names, columns, strict=True)
+            if name in self._names or self._admit(name)
+        ]
+        if not pairs or self._overflows(len(rows) * len(pairs)):
+            return
+        key = tuple(name for name, _ in pairs)
+        if key in self._groups or len(self._groups) < MAX_GROUPS:
+            self._extend(key, rows, pairs)
+        else:
+            for name, column in pairs:
+                self._extend((name,), rows, [(name, column)])
+
+    def _extend(
+        self, key: tuple[str, ...], rows: array[int], pairs: Collection[tuple[str, array[float]]]
+    ) -> None:
+        group = self._groups.get(key)
+        if group is None:
+            self._groups[key] = _Group(rows[:], {name: column[:] for name, column in pairs})
+            return
+        group.rows.extend(rows)
+        for name, column in pairs:
+            group.values[name].extend(column)
+
+    def _admit(self, name: str) -> bool:
+        if len(self._names) < MAX_COLUMNS:
+            self._names[name] = None
+            return True
+        detail = f"more than {MAX_COLUMNS} columns: the others are left out"
+        if len(self._names) == MAX_COLUMNS:
+            self.faults.once(FaultCode.TOO_LARGE, detail)
+        return False
+
+    def _overflows(self, count: int) -> bool:
+        self._values += count
+        if self._values > MAX_VALUES and not self.full:
+            self.full = True
+            detail = f"more than {MAX_VALUES} numbers: the rest is not read"
+            line = self._lines[-1] if self._lines else None
+            self.faults.add(FaultCode.TOO_LARGE, detail, line, fatal=True)
+        return self.full
+
+    # --- judging -----------------------------------------------------------------------------
+
+    def no_log(self) -> NotJudgeable | None:
+        """Why these rows are not the log of a training, None where they are one."""
+        roles = {classify(name).role for name in self._names}
+        if roles <= BOOKKEEPING:
+            detail = "no column but counters and clocks" if roles else "no numeric column"
+            return NotJudgeable(Content.NOT_A_LOG, detail)
+        axes = {rank[1] for name in self._names if (rank := axis_rank(name)) is not None}
+        if axes - {Axis.INDEX}:
+            return None
+        if not roles & BARE:
+            return NotJudgeable(Content.NOT_A_LOG, "no step, no epoch and no training column")
+        strange = sorted(name for name in self.text if _is_prose(name))
+        if strange:
+            detail = f"no step and no epoch, and text in {strange[0][:80]!r}: a table of records"
+            return NotJudgeable(Content.NOT_A_LOG, detail)
+        return None
+
+    def items(self, options: Options, facts: Facts) -> Iterator[Item]:
+        """What a reader yields of a sheet that is filled: columns, facts and faults; or why
+        there is nothing to judge."""
+        if not self.rows and any(fault.fatal for fault in self.faults):
+            yield from self.faults
+            return
+        why = self.no_log() if self.rows else NotJudgeable(Content.HEADER_ONLY, "no rows")
+        if why is None:
+            yield from self.columns(options)
+            yield facts
+        yield from self.faults
+        if why is not None:
+            yield why
+
+    # --- columns -----------------------------------------------------------------------------
+
+    def columns(self, options: Options) -> Iterator[Column]:
+        """Every numeric column, placed by the best step column that the rows have."""
+        for group in self._groups.values():
+            group.sort()
+        steps, axis = self._steps(options)
+        lines = np.frombuffer(self._lines, dtype=np.int64) if self._lined else None
+        places = _Places(self.rows, steps, lines, self._walls())
+        for name in self._names:
+            groups = [group for group in self._groups.values() if name in group.values]
+            rows, values = _merged(groups, name)
+            here = places.at(rows, key=id(groups[0]) if len(groups) == 1 else None)
+            yield Column(name, here.steps, values, axis, here.lines, here.walls)
+
+    def scattered(self, name: str) -> Floats:
+        """float64 (rows,): the column, NaN in rows without it."""
+        full = np.full(self.rows, _MISSING)
+        for group in self._groups.values():
+            if name in group.values:
+                full[np.frombuffer(group.rows, np.int64)] = np.frombuffer(group.values[name])
+        return full
+
+    def _steps(self, options: Options) -> tuple[Ints, Axis]:
+        for name, axis in self._axes(options):
+            counts = _integers(_filled(self.scattered(name)))
+            if counts is None or (axis is Axis.EPOCH and self._many_per_epoch(counts)):
+                continue
+            return (self._unrolled(counts, options) if axis is Axis.STEP else counts), axis
+        return np.arange(self.rows, dtype=np.int64), Axis.INDEX
+
+    def _axes(self, options: Options) -> Iterator[tuple[str, Axis]]:
+        """Candidates, best first: what the caller named, then by the table of names."""
+        for role, axis in ((Role.STEP, Axis.STEP), (Role.EPOCH, Axis.EPOCH)):
+            told = options.tag_for(role)
+            if told in self._names:
+                yield str(told), axis
+        ranked = [(rank, name) for name in self._names if (rank := axis_rank(name)) is not None]
+        ranked.sort(key=lambda one: (not self._covers_half(one[1]), one[0][0]))
+        yield from ((name, axis) for (_, axis), name in ranked)
+
+    def _covers_half(self, name: str) -> bool:
+        held = sum(len(g.rows) for g in self._groups.values() if name in g.values)
+        return 2 * held >= self.rows
+
+    def _many_per_epoch(self, epochs: Ints) -> bool:
+        """Whether most rows share their epoch with the row before: it does not place them."""
+        most = max(self._groups.values(), key=lambda group: len(group.rows))
+        alike = np.diff(epochs[np.frombuffer(most.rows, dtype=np.int64)]) == 0
+        return bool(2 * np.count_nonzero(alike) > len(most.rows) > 2)
+
+    def _unrolled(self, steps: Ints, options: Options) -> Ints:
+        """One count for the whole run where the logged one begins anew in every epoch.
+
+        OpenMMLab writes the iteration within the epoch; rows about another split stand at the
+        end of their epoch.
+        """
+        falls = np.flatnonzero(np.diff(steps) < 0) + 1
+        told = options.tag_for(Role.EPOCH)
+        name = told if told in self._names else self._epoch_name()
+        if not len(falls) or name is None:
+            return steps
+        epochs = _integers(np.floor(_filled(self.scattered(name))))
+        if epochs is None or 2 * np.count_nonzero(epochs[falls] > epochs[falls - 1]) < len(falls):
+            return steps
+        held_out = np.zeros(self.rows, dtype=np.bool_)
+        held_out[np.frombuffer(self._held_out, dtype=np.int64)] = True
+        if held_out.all():
+            return steps
+        train = steps[~held_out]
+        length = int(train.max()) + (train.min() == 0)
+        epochs = epochs - epochs.min()
+        if length * (int(epochs.max()) + 1) > MAX_STEP:
+            return steps
+        end = (epochs + 1) * length
+        return np.asarray(np.where(held_out, end, epochs * length + steps), dtype=np.int64)
+
+    def _epoch_name(self) -> str | None:
+        named = (name for name in self._names if classify(name).role is Role.EPOCH)
+        return next(named, None)
+
+    def _walls(self) -> Floats | None:
+        """Seconds since 1970 of each row, where a column counts them."""
+        for name in self._names:
+            if classify(name).role is Role.WALL_TIME:
+                values = self.scattered(name)
+                for unit in (1.0, 1e-3):
+                    seconds = values * unit
+                    if len(seconds) and bool(((seconds > 1e9) & (seconds < 1e11)).all()):
+                        return seconds
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Here:
+    steps: Ints
+    lines: Ints | None
+    walls: Floats | None
+
+
+class _Places:
+    """Steps, lines and clocks of the rows; columns of one group share the arrays."""
+
+    def __init__(self, rows: int, steps: Ints, lines: Ints | None, walls: Floats | None) -> None:
+        self._rows, self._all = rows, _Here(steps, lines, walls)
+        self._known: dict[int, _Here] = {}
+
+    def at(self, rows: Ints, key: int | None) -> _Here:
+        if key is not None and key in self._known:
+            return self._known[key]
+        whole = self._all
+        if len(rows) == self._rows:
+            here = whole
+        else:
+            lines = None if whole.lines is None else whole.lines[rows]
+            walls = None if whole.walls is None else whole.walls[rows]
+            here = _Here(whole.steps[rows], lines, walls)
+        if key is not None:
+            self._known[key] = here
+        return here
+
+
+def _by_keys(rows: Sequence[Row], first: int) -> dict[tuple[str, ...], tuple[list[int], list[Row]]]:
+    """Rows and their numbers by the set of their keys. The hot loop of all JSON formats."""
+    groups: dict[tuple[str, ...], tuple[list[int], list[Row]]] = {}
+    for index, row in enumerate(rows, first):
+        key = tuple(row)
+        try:
+            indexes, members = groups[key]
+        except KeyError:
+            indexes, members = groups[key] = ([], [])
+        indexes.append(index)
+        members.append(row)
+    return groups
+
+
+def _flatten(
+    row: Row, prefix: str, found: dict[str, float], texts: dict[str, str], depth: int
+) -> None:
+    """The numbers of a row, nested objects as ``a/b``; lists are no scalars and are left out."""
+    for key, value in row.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            if depth > 0:
+                _flatten(value, f"{name}/", found, texts, depth - 1)
+            continue
+        got = number(value)
+        if got is not None:
+            found[name] = got
+        elif isinstance(value, str) and value.strip().lower() not in ABSENT:
+            texts[name] = value
+
+
+def _is_prose(name: str) -> bool:
+    return name.lower() not in LOGGER_KEYS and classify(name).role is not Role.WALL_TIME
+
+
+def _merged(groups: Sequence[_Group], name: str) -> tuple[Ints, Floats]:
+    """Row numbers and values of one column, in the order of the rows."""
+    parts = [np.frombuffer(group.rows, dtype=np.int64) for group in groups]
+    values = [np.frombuffer(group.values[name], dtype=np.float64) for group in groups]
+    if len(groups) == 1:
+        return parts[0], values[0]
+    rows = np.concatenate(parts)
+    order = np.argsort(rows, kind="stable")
+    return rows[order], np.concatenate(values)[order]
+
+
+def _filled(values: Floats) -> Floats:
+    """Rows without a value take the one before them, leading rows the first there is."""
+    known = np.flatnonzero(np.isfinite(values))
+    if not len(known):
+        return values
+    last = np.searchsorted(known, np.arange(len(values)), side="right") - 1
+    return values[known[np.maximum(last, 0)]]
+
+
+def _integers(values: Floats) -> Ints | None:
+    """The values as int64; None where they are no counts."""
+    if not len(values) or not bool((np.abs(values) < MAX_STEP).all()):
+        return None
+    whole = np.floor(values)
+    return whole.astype(np.int64) if np.array_equal(whole, values) else None
