@@ -60,5 +60,7 @@ def test_importing_the_table_loads_no_format_library() -> None:
         "import sys, trainproof.emit;"
         "print([m for m in ('sarif_om', 'junit_xml', 'orjson', 'msgspec') if m in sys.modules])"
     )
-    made = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    made = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert made.stdout.strip() == "[]"

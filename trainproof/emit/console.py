@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from trainproof.model.outcome import Level
 from trainproof.model.report import FailOn, Finding, Report, SubjectReport, Verdict
+from trainproof.model.text import printable
 
 from .doctor import doctor
 from .terminal import Style, cells, finding_lines, fit
@@ -21,7 +22,6 @@ from .view import (
     plural,
     principal,
     ranked,
-    safe,
     tallied,
 )
 
@@ -67,7 +67,7 @@ def summary(
 
 def _header(style: Style, report: Report) -> Iterator[str]:
     verdict = style.word(report.worst_verdict)
-    yield f"trainproof {safe(report.trainproof_version)}: {verdict}. {tallied(report)}."
+    yield f"trainproof {printable(report.trainproof_version)}: {verdict}. {tallied(report)}."
     if report.error is not None:
         yield from style.wrap(f"The audit itself failed: {report.error}", "")
 
@@ -89,7 +89,7 @@ def _runs(style: Style, report: Report, verbose: bool, quiet: bool) -> Iterator[
     if not shown:
         return
     yield ""
-    longest = max(cells(safe(name(subject))) for subject in shown)
+    longest = max(cells(printable(name(subject))) for subject in shown)
     for position, subject in enumerate(shown):
         yield _run_line(style, subject, min(longest, _NAME_CELLS))
         last = position + 1 == len(shown) or shown[position + 1].verdict is not subject.verdict
@@ -99,16 +99,16 @@ def _runs(style: Style, report: Report, verbose: bool, quiet: bool) -> Iterator[
 
 def _run_line(style: Style, subject: SubjectReport, name_cells: int) -> str:
     series = principal(subject)
-    curve, points = ("", "") if series is None else (safe(series.curve), f"{series.points:,}")
+    curve, points = ("", "") if series is None else (printable(series.curve), f"{series.points:,}")
     curve_cells = 24
     if style.width < _WIDE:
         name_cells = min(name_cells, max(12, style.width // 3))
         curve, curve_cells = curve[1::2] if len(curve) > 12 else curve, 12
-    line = f"  {fit(safe(name(subject)), name_cells, keep_end=True)}"
+    line = f"  {fit(printable(name(subject)), name_cells, keep_end=True)}"
     line += f"  {fit(curve, curve_cells)} {points:>7}"
     room = style.width - _VERDICT_CELLS - cells(line) - 2
     if room >= 8:
-        line += f"  {fit(safe(headline(subject)), room)}"
+        line += f"  {fit(printable(headline(subject)), room)}"
     return style.word(subject.verdict, _VERDICT_CELLS) + line
 
 

@@ -15,9 +15,10 @@ from trainproof.model.report import (
     SubjectReport,
     Verdict,
 )
+from trainproof.model.text import printable
 
 from .terminal import Style, cells, finding_lines, fit, number, span
-from .view import by_severity, headline, meaning, name, plural, ranked, safe, tallied
+from .view import by_severity, headline, meaning, name, plural, ranked, tallied
 
 PASSED_IN_FULL = 20
 """Runs with the verdict PASS that are reported in full; the rest get one line each."""
@@ -52,7 +53,7 @@ def doctor(
     passed = [subject for subject in subjects if subject.verdict is Verdict.PASS]
     brief = passed[PASSED_IN_FULL:]
     rules = {rule.id: rule for rule in report.rules}
-    lines = [f"trainproof {safe(report.trainproof_version)}: {tallied(report)}."]
+    lines = [f"trainproof {printable(report.trainproof_version)}: {tallied(report)}."]
     if report.error is not None:
         lines += style.wrap(f"The audit itself failed: {report.error}", "")
     for subject in subjects[: len(subjects) - len(brief)]:
@@ -76,7 +77,7 @@ def _brief(style: Style, subjects: list[SubjectReport]) -> Iterator[str]:
 def _subject(style: Style, subject: SubjectReport, rules: Mapping[str, RuleEntry]) -> Iterator[str]:
     yield ""
     yield style.paint("─" * min(max(style.width, 1), 100), "faint")
-    yield f"{style.word(subject.verdict)}  {style.title(safe(name(subject)))}"
+    yield f"{style.word(subject.verdict)}  {style.title(printable(name(subject)))}"
     yield from _files(style, subject)
     yield from _course(style, subject)
     yield from _facts(style, subject)
@@ -136,7 +137,7 @@ def _series(style: Style, subject: SubjectReport) -> Iterator[str]:
         return
     yield from _section(style, "Series")
     shown = subject.series[:SERIES]
-    names = [safe(series.name) for series in shown]
+    names = [printable(series.name) for series in shown]
     wide = min(_NAME_CELLS, max(4, *map(cells, names)))
     head = (
         f"  {fit('name', wide)}  {'role':11} {'split':5} {'points':>7} {'first':>10} {'last':>10}"
@@ -151,8 +152,8 @@ def _series(style: Style, subject: SubjectReport) -> Iterator[str]:
 def _row(series: SeriesSummary, wide: int) -> str:
     values = (series.first, series.last, series.min, series.max)
     numbers = " ".join(f"{number(value):>10}" for value in values)
-    label = f"{fit(safe(series.name), wide)}  {safe(series.role):11} {safe(series.split):5}"
-    return f"  {label} {series.points:>7,} {numbers}  {safe(series.curve)}"
+    kind = f"{printable(series.role):11} {printable(series.split):5} {series.points:>7,}"
+    return f"  {fit(printable(series.name), wide)}  {kind} {numbers}  {printable(series.curve)}"
 
 
 def _aside(series: SeriesSummary) -> str:

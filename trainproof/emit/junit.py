@@ -31,6 +31,7 @@ from trainproof.model.report import (
     Verdict,
     exit_code,
 )
+from trainproof.model.text import printable
 
 from .view import (
     by_severity,
@@ -133,7 +134,8 @@ def _block(subject: SubjectReport, finding: Finding) -> str:
     if finding.location.line is not None:
         place += f":{finding.location.line}"
     superseded = " (replaced by a later attempt)" if finding.superseded else ""
-    return f"{finding.level} {finding.message}{superseded}\n{finding.evidence}\n{place}"
+    lines = (f"{finding.level} {finding.message}{superseded}", finding.evidence, place)
+    return "\n".join(map(printable, lines))
 
 
 def _tell_not_checked(case: TestCase, detail: CheckDetail, reason: str) -> None:
@@ -243,11 +245,11 @@ def _attributes(values: Mapping[str, str | int]) -> str:
     return "".join(f' {key}="{_attribute(str(value))}"' for key, value in values.items())
 
 
-_BREAKS = {'"': "&quot;", "\n": "&#10;"}
+_QUOTE = {'"': "&quot;"}
 
 
 def _attribute(text: str) -> str:
-    return escape(safe(text), _BREAKS)
+    return escape(printable(text), _QUOTE)
 
 
 def _body(text: str) -> str:

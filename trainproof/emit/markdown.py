@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from trainproof.model.report import FailOn, Finding, Report, SubjectReport, Verdict
+from trainproof.model.text import printable
 
 from .view import (
     by_severity,
@@ -19,7 +20,6 @@ from .view import (
     plural,
     principal,
     ranked,
-    safe,
     shorten,
     tallied,
 )
@@ -151,7 +151,7 @@ _MARKUP = re.compile(r"[\\`*_\[\]<>|~&@#$!{}]|(?<=[A-Za-z]):(?=//)|(?<=[wW]{3})\
 
 def _text(text: str) -> str:
     """``text`` on one line in which nothing is Markdown, HTML, a mention or a link."""
-    flat = shorten(safe(text).replace("\n", " "), TEXT_CHARS)
+    flat = shorten(printable(text), TEXT_CHARS)
     return _MARKUP.sub(lambda match: f"&#{ord(match[0])};", flat)
 
 

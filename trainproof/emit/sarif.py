@@ -29,6 +29,7 @@ from trainproof.model.report import (
     Verdict,
     exit_code,
 )
+from trainproof.model.text import printable
 
 from .coverage import AUDIT_ERROR, NOT_CHECKED, TRUNCATED
 from .place import Place, place
@@ -312,7 +313,8 @@ _PLACEHOLDER = re.compile(r"\{(\d+)\}")
 
 def _text(message: str) -> str:
     """``message`` in which nothing that came from a file is a link or a placeholder."""
-    return shorten(_PLACEHOLDER.sub(r"{{\1}}", _LINK.sub(r"\\[", message)), MESSAGE_CHARS)
+    unlinked = _LINK.sub(r"\\[", printable(message))
+    return shorten(_PLACEHOLDER.sub(r"{{\1}}", unlinked), MESSAGE_CHARS)
 
 
 # Notifications -----------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from trainproof.model.outcome import Level, Value
 from trainproof.model.report import Finding, SubjectReport, Verdict
-from trainproof.model.text import BARS, GAP
+from trainproof.model.text import BARS, GAP, printable
 
-from .view import full_path, safe, shorten
+from .view import full_path, shorten
 
 MIN_WIDTH = 60
 TEXT_CHARS = 2_000
@@ -49,7 +49,7 @@ class Style:
     def wrap(self, text: str, indent: str, rest: str | None = None) -> list[str]:
         """``text`` in lines of at most ``width``; those after the first begin with ``rest``."""
         return textwrap.wrap(
-            shorten(safe(text), TEXT_CHARS),
+            shorten(printable(text), TEXT_CHARS),
             max(self.width, MIN_WIDTH),
             initial_indent=indent,
             subsequent_indent=indent if rest is None else rest,
@@ -92,7 +92,7 @@ def fit(text: str, width: int, *, keep_end: bool = False) -> str:
 def number(value: Value) -> str:
     """A measured value: five significant digits, integers and words whole."""
     if isinstance(value, bool) or not isinstance(value, float):
-        return safe(str(value))
+        return printable(str(value))
     return f"{value:.5g}"
 
 
