@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from trainproof.assembly import Reading, assemble
 from trainproof.model.artifact import Artifact, Kind
-from trainproof.model.data import Column, Facts, Regime, Role, RunView, Split
+from trainproof.model.data import (
+    Column,
+    Declared,
+    Direction,
+    Facts,
+    Regime,
+    Role,
+    RunView,
+    Split,
+)
 from trainproof.rules.examples import falling
 
 
@@ -203,3 +213,39 @@ def test_the_columns_show_the_regime(tags: list[str], regime: Regime) -> None:
 def test_a_column_can_be_given_a_role() -> None:
     view = assemble("r", [reading("r/log", column("zorp", [2, 1]))], tags={"zorp": "loss"})
     assert [s.role for s in view.series] == [Role.LOSS]
+
+
+def test_what_a_format_declares_goes_over_what_the_tag_says() -> None:
+    said = Declared(Role.LOSS, Split.EVAL, Direction.HIGHER)
+    plain = column("train/rmse", [2, 1])
+    one = reading("r/test/log", replace(plain, declared=said))
+    (series,) = assemble("r", [one]).series
+    identity = series.identity
+    assert (identity.role, identity.split) == (Role.LOSS, Split.EVAL)
+    assert (identity.direction, identity.component) == (Direction.HIGHER, None)
+
+
+def test_a_format_that_declares_one_thing_leaves_the_others_to_the_tag() -> None:
+    plain = column("val/box_loss", [2, 1])
+    one = reading("r/log", replace(plain, declared=Declared(direction=Direction.HIGHER)))
+    identity = assemble("r", [one]).series[0].identity
+    assert (identity.role, identity.split, identity.component) == (Role.LOSS, Split.EVAL, "box")
+    assert identity.direction is Direction.HIGHER
+
+
+def test_the_caller_knows_the_role_better_than_the_format() -> None:
+    one = reading("r/log", replace(column("x", [2, 1]), declared=Declared(Role.METRIC)))
+    view = assemble("r", [one], tags={"x": "reward"})
+    assert [s.role for s in view.series] == [Role.REWARD]
+
+
+def test_what_is_declared_stays_with_points_taken_and_joined() -> None:
+    said = Declared(direction=Direction.HIGHER)
+    whole = replace(column("zorp", falling(20)), declared=said)
+    assert whole.take(slice(0, 5)).declared == said
+    parts = (
+        reading("r/a", whole.take(slice(0, 10))),
+        reading("r/b", whole.take(slice(10, 20))),
+    )
+    (series,) = assemble("r", parts).series
+    assert (len(series), series.column.declared) == (20, said)

@@ -110,7 +110,7 @@ def _began(reading: Reading) -> tuple[float, str]:
 def _series(id: str, reading: Reading, tags: Mapping[str, str]) -> Iterator[Series]:
     folder = _folder(id, reading.artifact.path)
     for column in reading.columns:
-        identity = _identity(column.tag, folder, tags)
+        identity = _identity(column, folder, tags)
         if len(column) and identity.role not in AXIS_ROLES:
             yield Series(reading.artifact.path, identity, column)
 
@@ -122,11 +122,14 @@ def _folder(id: str, path: str) -> str:
     return inside[-2] if len(inside) > 1 else ""
 
 
-def _identity(tag: str, folder: str, tags: Mapping[str, str]) -> Identity:
-    identity = classify(tag)
-    if tag in tags:
-        return replace(identity, role=Role(tags[tag]), component=None)
-    if not folder or identity.split is not Split.TRAIN:
+def _identity(column: Column, folder: str, tags: Mapping[str, str]) -> Identity:
+    """The caller's word on the role goes before the format's, and that before the tag's."""
+    identity, declared = classify(column.tag), column.declared
+    if declared is not None:
+        identity = declared.over(identity)
+    if column.tag in tags:
+        return replace(identity, role=Role(tags[column.tag]), component=None)
+    if not folder or identity.split is not Split.TRAIN or (declared and declared.split):
         return identity
     told = classify(f"{folder}/loss")
     if told.split is Split.TRAIN:
@@ -390,6 +393,7 @@ def _joined(parts: Sequence[Series]) -> Series:
         columns[0].axis,
         _concatenated([c.lines for c in columns]),
         _concatenated([c.walls for c in columns]),
+        first.column.declared,
     )
     also = sorted({part.artifact for part in parts[1:]} | {a for p in parts for a in p.also_in})
     return _monotone(replace(first, column=column, also_in=tuple(also)))

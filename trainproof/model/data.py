@@ -94,13 +94,37 @@ class Identity:
     direction: Direction = Direction.NONE
 
 
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the format says about a column, over what its tag says. None where it is silent.
+
+    CatBoost writes which way each metric improves; in its files the name of the file is the
+    split, and the objective is called ``RMSE`` and not "loss".
+    """
+
+    role: Role | None = None
+    split: Split | None = None
+    direction: Direction | None = None
+
+    def over(self, identity: Identity) -> Identity:
+        """``identity`` with what is declared; a declared loss is the total."""
+        return replace(
+            identity,
+            role=self.role or identity.role,
+            component=None if self.role else identity.component,
+            split=self.split or identity.split,
+            direction=self.direction or identity.direction,
+        )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
     """One logged scalar as a reader found it, in log order.
 
     ``steps``: int64 (n,), numbers of the ``axis``. ``values``: float64 (n,), NaN and infinities
     kept. ``lines``: int64 (n,), 1-based source lines, for text formats. ``walls``: float64 (n,),
-    seconds since the epoch, where the format records a clock.
+    seconds since the epoch, where the format records a clock. ``declared``: what the format
+    itself says about the column, where it does.
     """
 
     tag: str
@@ -109,6 +133,7 @@ class Column:
     axis: Axis = Axis.STEP
     lines: Ints | None = None
     walls: Floats | None = None
+    declared: Declared | None = None
 
     def __post_init__(self) -> None:
         for array in (self.steps, self.values, self.lines, self.walls):
@@ -130,6 +155,7 @@ class Column:
             self.axis,
             None if self.lines is None else self.lines[index],
             None if self.walls is None else self.walls[index],
+            self.declared,
         )
 
 
