@@ -155,11 +155,15 @@ def _typed(name: str, key: str, value: Any) -> Any:
             nested = isinstance(value, dict) and all(isinstance(v, dict) for v in value.values())
             _require(nested, f"{name}: {key} must be tables by rule id")
             return value
-        case field_name:
-            kind = type(getattr(Config(), field_name) or "")
-            number = kind is float and isinstance(value, int)
-            _require(isinstance(value, kind) or number, f"{name}: {key} must be a {kind.__name__}")
-            return value
+        case setting:
+            return _scalar(f"{name}: {key}", value, getattr(Config(), setting))
+
+
+def _scalar(what: str, value: Any, default: Any) -> Any:
+    kind = str if default is None else type(default)
+    exact = type(value) is kind or (kind is float and type(value) is int)
+    _require(exact, f"{what} must be a {kind.__name__}")
+    return value
 
 
 def anchor(place: str) -> Anchor:

@@ -8,8 +8,10 @@ from .hf_trainer import HfTrainer
 from .interface import Reader
 from .json_document import JsonDocument
 from .jsonl import JsonLines
+from .tfevents import TfEvents
 
 READERS: tuple[Reader, ...] = (
+    TfEvents(),
     HfTrainer(),
     Coqui(),
     JsonDocument(),
@@ -19,9 +21,9 @@ READERS: tuple[Reader, ...] = (
 """The first that claims a file reads it: those with a mark of their own, then the general."""
 
 
-_BY_NAME = {one.name: one for one in READERS}
-
-
 def reader(name: str) -> Reader:
     """The reader of this public name. Raises KeyError."""
-    return _BY_NAME[name]
+    for one in READERS:
+        if one.name == name:
+            return one
+    raise KeyError(name)
