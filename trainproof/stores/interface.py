@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 from trainproof.model.artifact import Content
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One regular file: ``path`` relative to the store, POSIX; ``size`` in bytes."""
+class Entry(NamedTuple):
+    """One regular file: ``path`` relative to the store, POSIX; ``size`` in bytes.
+
+    ``size`` is None where the listing does not tell it: a directory does not, and asking for
+    each file would cost several times the walk. (A named tuple: one is made for each file of a
+    tree, and a frozen dataclass takes twice as long to make.)
+    """
 
     path: str
-    size: int
+    size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
