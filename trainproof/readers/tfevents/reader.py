@@ -1,0 +1,161 @@
+"""The reader: what is an event file, and the way from its stream to columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO, Protocol
+
+from trainproof.model.artifact import Artifact, Content, Kind
+from trainproof.model.data import Fault, FaultCode, Item, NotJudgeable
+from trainproof.readers.interface import Options
+
+from .event import decode_event
+from .framing import FOOTER, HEADER, Damage, payload_end, verify_payload
+from .limits import Limits
+from .periodic import Periodic
+from .points import Points
+from .records import RecordDecoder
+from .scattered import Scattered
+from .template import Templates
+from .window import Window
+
+_NAME = re.compile(r"\.tfevents(\.|$)")
+_VERSION = b"brain.Event:"
+_NOT_EVENTS = re.compile(rb"version https://git-lfs|\s*<(!doctype|html|\?xml)", re.IGNORECASE)
+
+_BLOCK = 4 << 20
+_SMALL = 1 << 20
+"""Bytes below which decoding record by record costs less than arrays do."""
+_APERIODIC = 7
+"""Blocks for which no period is looked for after none was found."""
+
+
+class TfEvents:
+    """TensorBoard event files, whoever wrote them.
+
+    Every ``simple_value`` and every rank-0 numeric tensor of the scalars plugin is a point of
+    the column of its tag; all else is checked and stepped over. Columns come sorted by tag.
+    Both checksums of every record are verified; reading ends at the first that is wrong.
+    """
+
+    name = "tfevents"
+    kind = Kind.LOG
+
+    def __init__(
+        self, limits: Limits | None = None, *, block: int = _BLOCK, small: int = _SMALL
+    ) -> None:
+        """``block``: bytes read at a time. ``small``: size below which no arrays are used."""
+        self._limits = limits or Limits()
+        self._block = block
+        self._small = small
+
+    def claims(self, path: str, head: bytes) -> bool:
+        """A first record that is an event; or the name, unless the content is known as other.
+
+        What is named an event file and is none is claimed too: a training log that cannot be
+        read is to be heard of.
+        """
+        if _first_is_event(head):
+            return True
+        named = _NAME.search(path.rsplit("/", 1)[-1]) is not None
+        return named and head != b"" and _NOT_EVENTS.match(head) is None
+
+    def read(self, artifact: Artifact, stream: BinaryIO, options: Options) -> Iterator[Item]:
+        """Yield a column per tag, then the fault that ended the reading, if one did."""
+        points = Points()
+        fault = self._drain(artifact, stream, points)
+        found = False
+        for column in points.columns():
+            found = True
+            yield column
+        if fault:
+            yield fault
+        if not found and not (fault and fault.fatal):
+            yield NotJudgeable(Content.HEADER_ONLY, "no scalar in any record")
+
+    def _drain(self, artifact: Artifact, stream: BinaryIO, points: Points) -> Fault | None:
+        """Decode the whole stream into ``points``; returns why it ended early, if it did."""
+        window = Window(stream, min(self._block, artifact.size))
+        path, decoder, done = artifact.path, None, 0
+        try:
+            while window.advance(done):
+                decoder = decoder or self._decoder(len(window.data), points)
+                done = decoder.advance(window.data)
+                if excess := points.excess(self._limits):
+                    raise Damage(FaultCode.TOO_LARGE, done, excess)
+        except Damage as damage:
+            what = f"record at byte {window.base + damage.at}: {damage.what}"
+            return Fault(damage.code, path, what, fatal=True)
+        except OSError as error:
+            return Fault(FaultCode.IO, path, f"after byte {window.base}: {error}", fatal=True)
+        return _cut(path, window.base, window.data) if window.data else None
+
+    def _decoder(self, size: int, points: Points) -> Decoder:
+        records = RecordDecoder(points, self._limits)
+        if size < self._small:
+            return Singly(records)
+        return InBulk(points, records, self._limits)
+
+
+def _first_is_event(head: bytes) -> bool:
+    """The file begins with a complete record, both checksums right, that only an event is."""
+    if len(head) < HEADER:
+        return False
+    try:
+        end = payload_end(head, 0, len(head))
+        if end + FOOTER > len(head):
+            return False
+        verify_payload(head, HEADER, end)
+        event = decode_event(head, HEADER, end, len(head))
+    except Damage:
+        return False
+    return event.file_version.startswith(_VERSION) or bool(event.wall_at > 0 and event.scalars)
+
+
+def _cut(path: str, base: int, data: bytes) -> Fault:
+    """What it means that ``data``, at byte ``base``, is left at the end of the file."""
+    if base == 0 and len(data) < HEADER:
+        what = f"the file has {len(data)} bytes, too few for a record"
+        return Fault(FaultCode.CORRUPT, path, what, fatal=True)
+    what = f"the file ends within the record at byte {base}; {len(data)} bytes are lost"
+    return Fault(FaultCode.TRUNCATED, path, what, fatal=False)
+
+
+class Decoder(Protocol):
+    def advance(self, data: bytes) -> int:
+        """Decode the complete records of ``data``; returns where the incomplete one begins.
+
+        Raises Damage at the first bad record.
+        """
+        ...
+
+
+class Singly:
+    """All records one by one."""
+
+    def __init__(self, records: RecordDecoder) -> None:
+        self._records = records
+
+    def advance(self, data: bytes) -> int:
+        return self._records.advance(data, 0, len(data))
+
+
+class InBulk:
+    """By cycles while there are any; else by shapes, looking for a cycle again now and then."""
+
+    def __init__(self, points: Points, records: RecordDecoder, limits: Limits) -> None:
+        templates = Templates(limits)
+        self._periodic = Periodic(points, records, templates)
+        self._scattered = Scattered(points, records, templates, limits)
+        self._aperiodic = 0
+
+    def advance(self, data: bytes) -> int:
+        if self._aperiodic:
+            self._aperiodic -= 1
+            return self._scattered.advance(data, 0)
+        at = self._periodic.advance(data, 0)
+        if not self._periodic.gave_up:
+            return at
+        self._aperiodic = _APERIODIC
+        return self._scattered.advance(data, at)
