@@ -298,7 +298,8 @@ def _range(series: Series) -> float:
         guards=(
             "Only metrics of which the better direction is known; the floor needs it to be up.",
             "A metric that was never above 0.05 is not judged to have collapsed.",
-            "A gain given back is a warning, from twenty values on.",
+            "A gain given back is a warning, from twenty values on; a metric that never gained"
+            " is not judged.",
             "Clean only if the metric demonstrably improved and kept it.",
         ),
         references=(
@@ -341,7 +342,7 @@ def metric_collapse(
     if found is None or found.share < share:
         return Clean(measured) if fell(seen) else Undecided(measured, Skip.LOW_POWER)
     measured |= {"gain": found.drop, "loss": found.rise, "errors": found.errors}
-    if len(metric) < FEW:
+    if len(metric) < FEW or not found.drop > least_errors * found.error:
         return Undecided(measured, Skip.LOW_POWER)
     return Fired((Evidence(place, measured, "given-back"),))
 

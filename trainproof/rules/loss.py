@@ -19,8 +19,8 @@ from .statistics import (
     Mask,
     Profile,
     Stretches,
+    curvature_noise,
     median,
-    noise,
     printed_quantum,
     profile,
     screen,
@@ -236,7 +236,7 @@ def _only_last(mask: Mask, count: int) -> Mask:
         "points": "values logged",
         "frozen": "rows at the end with at most two distinct values",
         "distinct": "distinct values among them",
-        "before": "noise of one row before, over as many rows",
+        "before": "noise of one row over the twenty rows before",
         "quantum": "unit of the last printed decimal, or least difference, of the loss",
         "value": "the value at the end",
     },
@@ -255,7 +255,7 @@ def _only_last(mask: Mask, count: int) -> Mask:
         does_not_mean="That training converged: mini-batch noise does not vanish at once.",
         guards=(
             "A loss that quietens gradually (full-batch training, decayed learning rate) is not"
-            " frozen: as many rows before must scatter by more than three printed units.",
+            " frozen: the twenty rows before must scatter by more than three printed units.",
             "Values printed too coarsely to show a change of 1 % cannot be judged.",
             "A loss of 0 is judged by the rules for zero loss.",
         ),
@@ -292,7 +292,7 @@ def frozen_loss(
             return Undecided(measured, Skip.LOW_POWER)
         return Fired((Evidence(where(loss), measured, "always"),))
     begin = points - frozen
-    before = noise(values[max(0, begin - frozen) : begin])
+    before = curvature_noise(values[max(0, begin - rows) : begin])
     measured["before"] = before
     if begin < rows or not before > units * float(measured["quantum"]):
         return Undecided(measured, Skip.LOW_POWER)
@@ -309,6 +309,8 @@ def _frozen_tail(loss: Series, rows: int) -> tuple[int, int]:
     if one >= rows or not len(differs):
         return one, 1
     second = values[differs[-1]]
+    if np.count_nonzero(values[-rows:] == second) < 2:
+        return one, 1
     third = np.flatnonzero((values != last) & (values != second))
     return len(values) - (int(third[-1]) + 1 if len(third) else 0), 2
 

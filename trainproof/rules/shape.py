@@ -31,6 +31,9 @@ LEAST_FALL = 0.01
 SMALL_RISE = 0.02
 """Without progress before it, a rise below this share of the level is drift."""
 
+TENFOLD = 10.0
+"""A rise of more than so many times the fall before is measured against the level instead."""
+
 NEVER_BY_CHANCE = 1e-4
 """Mann-Whitney p between the best and the last block: twenty blocks compete for best."""
 
@@ -40,9 +43,9 @@ class GiveBack:
     """The best level of a falling curve and what was lost of it by the end.
 
     ``best_at``: index of the best level. ``drop``: from the highest level before to the best.
-    ``rise``: from the best to the end. ``errors``: the rise in standard errors of its
-    measurement. ``form``: "blocks" or "points", how the levels were taken. ``p``: that the
-    last block is not above the best one; 1 in the points form, which does not use it.
+    ``rise``: from the best to the end. ``error``: standard error of both. ``form``: "blocks"
+    or "points", how the levels were taken. ``p``: that the last block is not above the best
+    one; 1 in the points form, which does not use it.
     """
 
     form: str
@@ -51,8 +54,15 @@ class GiveBack:
     end: float
     drop: float
     rise: float
-    errors: float
+    error: float
     p: float = 1.0
+
+    @property
+    def errors(self) -> float:
+        """The rise in standard errors."""
+        if self.error > 0:
+            return self.rise / self.error
+        return math.inf if self.rise > 0 else 0.0
 
     @property
     def share(self) -> float:
@@ -65,7 +75,7 @@ class GiveBack:
             return False
         if self.form == "blocks" and not self.p < NEVER_BY_CHANCE:
             return False
-        progressed = self.drop * self.errors > errors * self.rise  # drop is beyond noise too
+        progressed = self.drop > errors * self.error and self.share < TENFOLD
         return progressed or self.rise > SMALL_RISE * abs(self.best)
 
 
@@ -94,7 +104,7 @@ def _by_blocks(values: Floats, seen: Profile) -> GiveBack:
     at = begin + int(np.argmin(values[begin:stop]))
     rise = end - best
     p = higher_p(values[begin:stop], values[seen.edges[-2] :]) if rise > seen.error else 1.0
-    return GiveBack("blocks", best, at, end, top - best, rise, _ratio(rise, seen.error), p)
+    return GiveBack("blocks", best, at, end, top - best, rise, seen.error, p)
 
 
 def _by_points(values: Floats, seen: Profile) -> GiveBack:
@@ -103,16 +113,12 @@ def _by_points(values: Floats, seen: Profile) -> GiveBack:
     lowest = int(np.argmin(smooth))
     first, best = float(values[0]), float(smooth[lowest])
     at = lowest + (1 if len(values) > 2 else 0)
-    if first <= best:
-        best, at = first, 0
     top = max(first, float(smooth[: lowest + 1].max()))
+    if first <= best:
+        best, at, top = first, 0, first
     end = median(values[-max(3 if len(values) < FEW else 5, len(values) // 20) :])
     rise = end - best
-    return GiveBack("points", best, at, end, top - best, rise, _ratio(rise, seen.sigma))
-
-
-def _ratio(amount: float, error: float) -> float:
-    return amount / error if error > 0 else math.inf if amount > 0 else 0.0
+    return GiveBack("points", best, at, end, top - best, rise, seen.sigma)
 
 
 # --- progress ---------------------------------------------------------------------------------

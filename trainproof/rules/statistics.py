@@ -67,11 +67,15 @@ def median(values: Floats) -> float:
     half = count // 2
     if count <= _SMALL:
         ordered: list[float] = sorted(values.tolist())
-        return ordered[half] if count % 2 else 0.5 * (ordered[half - 1] + ordered[half])
+        return ordered[half] if count % 2 else _middle(ordered[half - 1], ordered[half])
     if count % 2:
         return float(np.partition(values, half)[half])
     low, high = np.partition(values, (half - 1, half))[half - 1 : half + 1].tolist()
-    return 0.5 * float(low + high)
+    return _middle(low, high)
+
+
+def _middle(low: float, high: float) -> float:
+    return 0.5 * low + 0.5 * high  # the sum of both may overflow
 
 
 def noise(values: Floats) -> float:
@@ -154,7 +158,8 @@ def stretches(mask: Mask) -> Stretches:
 
 def kendall(values: Floats) -> int:
     """Kendall's S: rising pairs minus falling pairs. O(n^2); for at most a few hundred points."""
-    signs = np.sign(values[None, :] - values[:, None])
+    here, there = values[:, None], values[None, :]
+    signs = (there > here).view(np.int8) - (there < here).view(np.int8)
     return int(np.triu(signs, 1).sum())
 
 
@@ -225,8 +230,9 @@ class Profile:
     ``edges``: block borders, K + 1 indices; ``medians``: of the K blocks. ``first`` and
     ``last``: level at the two ends. ``sigma``: noise of one point, at least the printed
     quantum. ``rho``: lag-1 autocorrelation of the residual. ``error``: standard error of the
-    difference of two levels, inflated for autocorrelation. ``p_fall``, ``p_rise``: one-sided
-    Mann-Kendall p, over 20 block medians or, below 100 points, over the points.
+    difference of two levels: from the noise, inflated for autocorrelation, and at least what
+    neighbouring blocks differ by. ``p_fall``, ``p_rise``: one-sided Mann-Kendall p, over 20
+    block medians or, below 100 points, over the points.
     """
 
     points: int
@@ -270,6 +276,8 @@ def measure(values: Floats) -> Profile:
         sigma, rho = _noise_and_memory(values, edges, medians)
     sigma = max(sigma, quantum)
     error = math.sqrt(2) * MEDIAN_ERROR * sigma * _inflation(rho) / math.sqrt(width)
+    if len(medians) == MOST_BLOCKS:  # batch means: memory that is longer than a block
+        error = max(error, math.sqrt(2) * noise(medians))
     ranked = medians if len(medians) == MOST_BLOCKS else values
     s = kendall(ranked)
     down, up = falling_p(s, len(ranked)), falling_p(-s, len(ranked))
@@ -307,11 +315,11 @@ def _noise_and_memory(
 
 
 REMEMBERS = 0.2
-_MOST_INFLATION = 5.0
+_MOST_INFLATION = 20.0
 
 
 def _inflation(rho: float) -> float:
-    """Factor on a standard error for an AR(1) residual: sqrt((1 + rho) / (1 - rho)), 1 to 5."""
+    """Factor on a standard error for an AR(1) residual: sqrt((1 + rho) / (1 - rho)), 1 to 20."""
     if not rho > REMEMBERS:
         return 1.0
     return min(_MOST_INFLATION, math.sqrt((1 + rho) / (1 - rho))) if rho < 1 else _MOST_INFLATION

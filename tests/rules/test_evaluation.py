@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from trainproof.model.data import (
+    Axis,
+    Column,
+    Direction,
+    Facts,
+    Identity,
+    Regime,
+    Role,
+    RunView,
+    Series,
+    Split,
+)
+from trainproof.model.outcome import Level, Skip
+from trainproof.rules.examples import IDENTITIES, falling, series, view
+
+from .curves import flat, learning, noise
+from .judging import is_clean, judge, level, measured, prose, skipped
+
+NAN = math.nan
+TRAIN = learning(200)
+
+
+def held_out(values: list[float], *others: Series) -> RunView:
+    """A run of 200 training rows, evaluated at even distances up to the end."""
+    every = 200 // len(values)
+    steps = range(200 - every * (len(values) - 1), 201, every)
+    return view(series("loss", TRAIN.tolist()), series("eval_loss", values, steps), *others)
+
+
+# --- TP-EVAL-NAN -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([2.0, 1.5, NAN], (Level.FAIL, "")),
+        ([2.0, NAN, 1.5, NAN, 1.2], (Level.FAIL, "")),
+        ([NAN, NAN, NAN], (Level.FAIL, "")),
+        ([2.0, NAN, 1.5], (Level.WARN, "recovered")),
+    ],
+)
+def test_evaluations_that_are_not_finite(values: list[float], expected: tuple[Level, str]) -> None:
+    cell = judge("TP-EVAL-NAN", held_out(values))
+    assert level(cell) == expected
+    assert cell.hits[0].evidence.measured["train"] == "loss"
+
+
+def test_a_training_loss_that_is_nan_too_is_left_to_its_own_rule() -> None:
+    one = view(series("loss", [NAN] * 20), series("eval_loss", [NAN, NAN], [10, 20]))
+    assert skipped(judge("TP-EVAL-NAN", one)) is Skip.NOT_FINITE
+
+
+def test_without_a_training_loss_it_still_fails() -> None:
+    one = view(series("eval_loss", [2.0, NAN, NAN]))
+    cell = judge("TP-EVAL-NAN", one)
+    assert level(cell) == (Level.FAIL, "alone")
+    assert prose(cell).evidence.endswith("no training loss is logged beside it.")
+
+
+# --- TP-OVERFIT --------------------------------------------------------------------------------
+
+TURNING = [3.0, 2.0, 1.5, 1.4, 1.5, 1.7, 1.9, 2.2, 2.4, 2.6]
+
+
+def test_a_held_out_loss_that_turns_warns_and_names_the_best_step() -> None:
+    cell = judge("TP-OVERFIT", held_out(TURNING))
+    assert level(cell) == (Level.WARN, "")
+    assert cell.hits[0].evidence.measured["best_step"] == 80
+    assert prose(cell).message == (
+        "eval_loss, measured on held-out data, was best at step 80 (1.4) and rose to 2.4 by step"
+        " 200, while loss kept falling."
+    )
+
+
+def test_a_held_out_loss_that_rises_from_the_first_evaluation_on_warns() -> None:
+    values = [0.46 + 0.005 * i + 0.002 * math.sin(i * 2.4) for i in range(50)]
+    assert level(judge("TP-OVERFIT", held_out(values))) == (Level.WARN, "")
+
+
+def test_six_evaluations_are_too_few() -> None:
+    assert skipped(judge("TP-OVERFIT", held_out(TURNING[2:8]))) is Skip.NEED_TOO_SHORT
+
+
+def test_noise_around_a_converged_level_is_clean() -> None:
+    for seed in range(20):
+        values = learning(20, last=1.2, cv=0.04, seed=seed).tolist()
+        assert is_clean(judge("TP-OVERFIT", held_out(values)))
+
+
+def test_the_noise_floor_after_a_great_fall_is_clean() -> None:
+    values = [0.437, 0.02, 1e-3, 1e-4, 2.9e-5, 4e-5, 6e-5, 1e-4, 9e-5, 1e-4]
+    assert is_clean(judge("TP-OVERFIT", held_out(values)))
+
+
+def test_without_a_training_loss_it_is_not_checked() -> None:
+    one = view(series("eval_loss", TURNING))
+    assert skipped(judge("TP-OVERFIT", one)) is Skip.NEED_ABSENT
+
+
+def test_a_training_loss_that_does_not_fall_is_no_overfitting() -> None:
+    one = view(series("loss", flat(200).tolist()), series("eval_loss", TURNING, range(20, 201, 20)))
+    assert skipped(judge("TP-OVERFIT", one)) is Skip.UNDECIDED
+
+
+def test_a_training_loss_that_is_nan_decides_nothing() -> None:
+    one = view(
+        series("loss", [*TRAIN[:-1].tolist(), NAN]),
+        series("eval_loss", TURNING, range(20, 201, 20)),
+    )
+    assert skipped(judge("TP-OVERFIT", one)) is Skip.NOT_FINITE
+
+
+def test_a_metric_that_goes_on_improving_lowers_the_level() -> None:
+    """A word error rate falls on while the loss becomes over-confident."""
+    errors = Identity(Role.METRIC, "wer", Split.EVAL, direction=Direction.LOWER)
+    rate = [0.9, 0.7, 0.6, 0.5, 0.45, 0.4, 0.36, 0.33, 0.31, 0.30]
+    one = held_out(TURNING, series("wer", rate, range(20, 201, 20), identity=errors))
+    cell = judge("TP-OVERFIT", one)
+    assert level(cell) == (Level.INFO, "metric-at-best")
+    assert "wer went on improving, from 0.5 to 0.3" in prose(cell).message
+
+
+def test_a_metric_on_a_plateau_does_not() -> None:
+    plateau = [0.5, 0.65, 0.72, 0.75, 0.74, 0.75, 0.73, 0.74, 0.75, 0.74]
+    one = held_out(TURNING, series("eval_accuracy", plateau, range(20, 201, 20)))
+    assert level(judge("TP-OVERFIT", one)) == (Level.WARN, "")
+
+
+# --- TP-METRIC-COLLAPSE --------------------------------------------------------------------------
+
+
+def metric(values: list[float], direction: Direction = Direction.HIGHER) -> RunView:
+    return view(series("m", values, identity=Identity(Role.METRIC, "m", direction=direction)))
+
+
+def test_a_metric_that_ends_near_zero_fails() -> None:
+    cell = judge("TP-METRIC-COLLAPSE", metric([0.1, 0.5, 0.9, 0.9, 0.0, 0.0]))
+    assert level(cell) == (Level.FAIL, "")
+    assert prose(cell).message == "m was 0.9 at step 3 and is 0 at the end."
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.1, 0.5, 0.9, 0.9, 0.9, 0.0],  # one evaluation may be broken
+        [0.1, 0.5, 0.0, 0.0, 0.8, 0.9],  # recovered
+        [0.0, 0.001, 0.04, 0.0, 0.0, 0.0],  # it never was anything
+        [-1.0] * 8,  # nothing to score
+    ],
+)
+def test_these_are_no_collapse(values: list[float]) -> None:
+    assert not judge("TP-METRIC-COLLAPSE", metric(values)).hits
+
+
+def test_a_metric_that_gives_its_gain_back_is_a_warning() -> None:
+    values = [*np.linspace(0.1, 0.9, 40), *np.linspace(0.9, 0.3, 30)] + 0.01 * noise(70)
+    assert level(judge("TP-METRIC-COLLAPSE", metric(values.tolist()))) == (
+        Level.WARN,
+        "given-back",
+    )
+
+
+def test_a_metric_that_improved_gives_grounds_in_either_direction() -> None:
+    error = (1 - 0.02 * np.arange(30)).tolist()
+    assert is_clean(judge("TP-METRIC-COLLAPSE", metric(error, Direction.LOWER)))
+    assert is_clean(judge("TP-METRIC-COLLAPSE", metric([1 - v for v in error])))
+    assert skipped(judge("TP-METRIC-COLLAPSE", metric(error))) is not None
+
+
+def test_a_metric_without_a_direction_is_not_judged() -> None:
+    cell = judge("TP-METRIC-COLLAPSE", metric([0.1, 0.5, 0.9, 0.0, 0.0], Direction.NONE))
+    assert skipped(cell) is Skip.NEED_DEGENERATE
+
+
+# --- TP-CHANCE ---------------------------------------------------------------------------------
+
+
+def guessing(level: float, accuracy: float | None, facts: Facts | None = None) -> RunView:
+    members = [series("loss", (level + 1e-3 * noise(60)).tolist())]
+    if accuracy is not None:
+        reached = np.round(accuracy + 0.002 * noise(60, 5), 4)
+        members.append(series("accuracy", reached.tolist()))
+    return view(*members, facts=facts)
+
+
+@pytest.mark.parametrize(
+    ("classes", "accuracy"), [(2, 0.50), (3, 0.36), (10, 0.1135), (100, 0.0105)]
+)
+def test_loss_and_accuracy_of_a_guess_fail(classes: int, accuracy: float) -> None:
+    cell = judge("TP-CHANCE", guessing(math.log(classes), accuracy))
+    assert level(cell) == (Level.FAIL, "")
+    assert cell.hits[0].evidence.measured["classes"] == classes
+
+
+def test_a_loss_somewhat_below_the_guess_still_counts() -> None:
+    """A class prior that is not even."""
+    assert level(judge("TP-CHANCE", guessing(1.0614, 0.357))) == (Level.FAIL, "")
+
+
+@pytest.mark.parametrize(
+    ("loss", "accuracy"),
+    [
+        (2.3026, 0.35),  # as high as ln 10, and right far more often
+        (0.55, 0.50),  # below the guess
+        (8.5, 0.02),  # more classes than are considered
+        (-3.0, 0.5),
+    ],
+)
+def test_where_the_two_do_not_agree_it_is_clean(loss: float, accuracy: float) -> None:
+    assert is_clean(judge("TP-CHANCE", guessing(loss, accuracy)))
+
+
+def test_an_accuracy_that_rises_is_learning() -> None:
+    rising = (0.50 + 0.001 * np.arange(60)).tolist()
+    one = view(series("loss", (0.693 + 1e-4 * noise(60)).tolist()), series("accuracy", rising))
+    assert is_clean(judge("TP-CHANCE", one))
+
+
+def test_without_an_accuracy_only_declared_classes_count() -> None:
+    assert skipped(judge("TP-CHANCE", guessing(2.3026, None))) is Skip.UNDECIDED
+    declared = judge("TP-CHANCE", guessing(2.3026, None, Facts(num_classes=10)))
+    assert level(declared) == (Level.WARN, "declared")
+    assert is_clean(judge("TP-CHANCE", guessing(2.3026, None, Facts(num_classes=1000))))
+
+
+def test_a_plateau_at_the_start_of_a_longer_run_is_not_judged() -> None:
+    cell = judge("TP-CHANCE", guessing(0.6931, 0.5, Facts(max_steps=600)))
+    assert skipped(cell) is Skip.UNDECIDED
+    assert measured(cell)["seen"] == 0.1
+    epochs = Column("loss", np.arange(60), 0.6931 + 1e-4 * noise(60), Axis.EPOCH)
+    loss = Series("log.csv", IDENTITIES["loss"], epochs)
+    accuracy = series("accuracy", (0.5 + 0.001 * noise(60)).tolist())
+    one = view(loss, accuracy, facts=Facts(max_epochs=100))
+    assert skipped(judge("TP-CHANCE", one)) is Skip.UNDECIDED
+
+
+def test_a_learned_run_is_clean() -> None:
+    accuracy = (0.95 - 0.8 * np.exp(-np.arange(60) / 10)).tolist()
+    one = view(series("loss", falling(60, 2.3, 0.1)), series("accuracy", accuracy))
+    assert is_clean(judge("TP-CHANCE", one))
+
+
+def test_preference_tuning_begins_at_ln_2_by_construction() -> None:
+    one = view(series("loss", [0.6931] * 60), regime=Regime.PREFERENCE)
+    assert skipped(judge("TP-CHANCE", one)) is Skip.REGIME

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trainproof.model.data import Identity, Regime, Role
+from trainproof.model.outcome import Level, Skip
+from trainproof.rules.examples import falling, series, view
+
+from .curves import flat, learning, noise
+from .judging import is_clean, judge, level, prose, skipped
+
+STEADY = [1.031, 1.207, 0.914]
+
+
+# --- TP-ZERO-GRAD ------------------------------------------------------------------------------
+
+
+def test_zero_from_a_step_on_fails_while_the_loss_is_not_zero() -> None:
+    one = view(series("grad_norm", STEADY * 5 + [0.0] * 5), series("loss", falling(20)))
+    cell = judge("TP-ZERO-GRAD", one)
+    assert level(cell) == (Level.FAIL, "")
+    assert prose(cell).message == (
+        "grad_norm is exactly 0 from step 16 to the end, while the loss is not."
+    )
+
+
+def test_four_zeros_at_the_end_and_zeros_in_between_are_clean() -> None:
+    one = view(
+        series("grad_norm", STEADY * 3 + [0.0] * 9 + STEADY + [0.0] * 4),
+        series("loss", falling(25)),
+    )
+    assert is_clean(judge("TP-ZERO-GRAD", one))
+
+
+def test_all_zero_while_the_loss_falls_was_not_recorded() -> None:
+    """Coqui prints 0.0 where clipping is off."""
+    one = view(series("grad_norm", [0.0] * 60), series("loss", learning(60).tolist()))
+    assert skipped(judge("TP-ZERO-GRAD", one)) is Skip.NEED_DEGENERATE
+
+
+def test_all_zero_with_a_loss_that_measurably_does_not_fall_fails() -> None:
+    one = view(series("grad_norm", [0.0] * 200), series("loss", flat(200).tolist()))
+    assert level(judge("TP-ZERO-GRAD", one)) == (Level.FAIL, "always")
+
+
+@pytest.mark.parametrize("loss", [None, flat(60, cv=0.5), flat(10), np.full(60, np.nan)])
+def test_all_zero_without_a_loss_that_could_tell_is_a_warning(loss: object) -> None:
+    members = [series("grad_norm", [0.0] * 60)]
+    if isinstance(loss, np.ndarray):
+        members.append(series("loss", loss.tolist()))
+    assert level(judge("TP-ZERO-GRAD", view(*members))) == (Level.WARN, "unclear")
+
+
+def test_one_of_several_gradient_series_is_a_note() -> None:
+    part = Identity(Role.GRAD_NORM, "grad_norm", component="layer1")
+    one = view(series("grad_norm", STEADY * 5), series("layer1", [0.0] * 15, identity=part))
+    assert level(judge("TP-ZERO-GRAD", one)) == (Level.INFO, "one-of-several")
+
+
+def test_a_norm_that_sinks_below_its_printed_unit_is_not_judged() -> None:
+    sinking = [round(0.5 * 0.8**i, 2) for i in range(30)]
+    one = view(series("grad_norm", sinking), series("loss", falling(30)))
+    assert sinking[-5:] == [0.0] * 5
+    assert skipped(judge("TP-ZERO-GRAD", one)) is Skip.UNDECIDED
+
+
+def test_zeros_beside_a_zero_loss_are_left_to_the_loss_rules() -> None:
+    one = view(
+        series("grad_norm", STEADY * 5 + [0.0] * 10), series("loss", falling(15) + [0.0] * 10)
+    )
+    assert skipped(judge("TP-ZERO-GRAD", one)) is Skip.UNDECIDED
+
+
+def test_reinforcement_learning_is_out_of_scope() -> None:
+    one = view(series("grad_norm", [0.0] * 60), regime=Regime.REINFORCEMENT)
+    assert skipped(judge("TP-ZERO-GRAD", one)) is Skip.REGIME
+
+
+# --- TP-GRAD-SPIKE -----------------------------------------------------------------------------
+
+
+def gradient(count: int = 200, spikes: dict[int, float] | None = None) -> list[float]:
+    values = np.exp(0.2 * noise(count))
+    for at, value in (spikes or {}).items():
+        values[at] = value
+    found: list[float] = values.tolist()
+    return found
+
+
+def test_two_rows_in_a_row_warn_and_the_greatest_is_named() -> None:
+    cell = judge("TP-GRAD-SPIKE", view(series("grad_norm", gradient(200, {100: 30, 101: 60}))))
+    assert level(cell) == (Level.WARN, "")
+    measured = cell.hits[0].evidence.measured
+    assert (measured["top"], measured["top_step"], measured["longest"]) == (60, 102, 2)
+
+
+def test_a_single_row_is_clean() -> None:
+    assert is_clean(judge("TP-GRAD-SPIKE", view(series("grad_norm", gradient(200, {100: 500})))))
+
+
+def test_many_single_rows_warn_by_their_share() -> None:
+    spikes = {at: 50.0 for at in range(60, 200, 30)}
+    assert level(judge("TP-GRAD-SPIKE", view(series("grad_norm", gradient(200, spikes))))) == (
+        Level.WARN,
+        "",
+    )
+
+
+def test_a_burst_in_the_first_tenth_is_clean() -> None:
+    early = {at: 400.0 for at in range(3, 12)}
+    assert is_clean(judge("TP-GRAD-SPIKE", view(series("grad_norm", gradient(200, early)))))
+
+
+def test_a_level_that_stays_up_is_no_spike() -> None:
+    values = gradient(100) + (30 * np.array(gradient(100))).tolist()
+    assert is_clean(judge("TP-GRAD-SPIKE", view(series("grad_norm", values))))
+
+
+def test_a_norm_that_falls_a_hundredfold_is_clean() -> None:
+    values = np.geomspace(100, 1, 300) * np.exp(0.2 * noise(300))
+    assert is_clean(judge("TP-GRAD-SPIKE", view(series("grad_norm", values.tolist()))))
+
+
+def test_rows_that_are_not_finite_are_left_out_and_never_clean() -> None:
+    calm = gradient(200, {50: np.inf})
+    assert skipped(judge("TP-GRAD-SPIKE", view(series("grad_norm", calm)))) is Skip.NOT_FINITE
+    spiky = gradient(200, {50: np.nan, 100: 30, 101: 60})
+    cell = judge("TP-GRAD-SPIKE", view(series("grad_norm", spiky)))
+    assert cell.hits[0].evidence.measured["top_step"] == 102

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from trainproof.model.data import (
+    Attempt,
+    Axis,
+    Column,
+    Facts,
+    Fault,
+    FaultCode,
+    Rewind,
+    RunView,
+    Series,
+)
+from trainproof.model.outcome import Level, Skip
+from trainproof.rules.examples import IDENTITIES, falling, series, view
+
+from .judging import is_clean, judge, level, measured, prose, skipped
+
+# --- TP-NOT-A-LOSS -----------------------------------------------------------------------------
+
+
+def test_a_loss_scale_under_a_loss_name_is_a_warning_even_with_nan() -> None:
+    one = view(series("loss", [65536.0, 32768.0, math.nan, 16384.0, 8192.0, 8192.0]))
+    cell = judge("TP-NOT-A-LOSS", one)
+    assert level(cell) == (Level.WARN, "")
+    assert "a loss scale" in prose(cell).message
+    assert cell.hits[0].evidence.measured["points"] == 5
+
+
+def test_a_counter_under_a_loss_name_is_a_warning() -> None:
+    one = view(series("loss", [float(i) for i in range(1, 30)]))
+    assert "a counter" in prose(judge("TP-NOT-A-LOSS", one)).message
+
+
+def test_losses_are_clean_whatever_their_sign() -> None:
+    one = view(series("loss", [v - 2 for v in falling(30)]), series("loss_cls", falling(30)))
+    assert is_clean(judge("TP-NOT-A-LOSS", one))
+
+
+# --- TP-LOG-TRUNCATED --------------------------------------------------------------------------
+
+
+def faulty(*faults: Fault) -> RunView:
+    return view(series("loss", falling(20)), faults=faults)
+
+
+def test_problems_of_one_kind_in_one_file_are_counted_together() -> None:
+    cut = Fault(FaultCode.TRUNCATED, "a.jsonl", "the last line is cut", False, 20)
+    bad = [Fault(FaultCode.CORRUPT, "b.log", f"row {i}", False, i) for i in range(1, 4)]
+    cell = judge("TP-LOG-TRUNCATED", faulty(*bad, cut))
+    assert [hit.evidence.measured["count"] for hit in cell.hits] == [1, 3]
+    assert [hit.evidence.where.artifact for hit in cell.hits] == ["a.jsonl", "b.log"]
+    assert cell.hits[1].evidence.where.line == 1
+
+
+def test_at_most_twenty_files_are_named() -> None:
+    many = [Fault(FaultCode.IO, f"{i:02}.log", "no", True) for i in range(50)]
+    assert len(judge("TP-LOG-TRUNCATED", faulty(*many)).hits) == 20
+
+
+# --- TP-LOG-GAP --------------------------------------------------------------------------------
+
+
+def logged(steps: list[int]) -> RunView:
+    return view(series("loss", falling(len(steps)), steps))
+
+
+def test_a_hole_in_a_regular_log_is_a_warning() -> None:
+    cell = judge("TP-LOG-GAP", logged([*range(0, 300, 10), *range(600, 900, 10)]))
+    assert level(cell) == (Level.WARN, "")
+    where = cell.hits[0].evidence.where
+    assert (where.first_step, where.last_step) == (290, 600)
+    assert cell.hits[0].evidence.measured["cadence"] == 10
+
+
+def test_a_few_missing_rows_of_a_long_log_are_a_note() -> None:
+    steps = [step for step in range(0, 5000, 10) if not 2000 < step < 2050]
+    assert level(judge("TP-LOG-GAP", logged(steps))) == (Level.INFO, "small")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [*range(0, 300, 10), *range(300, 3000, 100)],  # another cadence for good
+        [*range(0, 10), *range(10, 100, 10), *range(100, 2000, 100)],  # dense at first
+        [step for step in range(0, 1000, 10) if step % 70],  # single rows are dropped
+        list(range(0, 1000, 10)),
+    ],
+)
+def test_these_are_no_gaps(steps: list[int]) -> None:
+    assert is_clean(judge("TP-LOG-GAP", logged(steps)))
+
+
+def test_rows_at_the_same_step_are_no_cadence() -> None:
+    assert is_clean(judge("TP-LOG-GAP", logged([5] * 30)))
+
+
+# --- TP-LOG-PREFIX -----------------------------------------------------------------------------
+
+
+def declared(last: int, facts: Facts) -> RunView:
+    return view(
+        series("loss", falling(50), np.linspace(1, last, 50).astype(int).tolist()), facts=facts
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "planned"),
+    [
+        (Facts(max_steps=40_000), 40_000),
+        (Facts(max_epochs=1000, steps_per_epoch=24_940), 24_940_000),
+    ],
+)
+def test_the_share_of_the_declared_run_is_stated(facts: Facts, planned: int) -> None:
+    cell = judge("TP-LOG-PREFIX", declared(10_000, facts))
+    assert level(cell) == (Level.INFO, "")
+    assert cell.hits[0].evidence.measured["planned"] == planned
+    assert f"{10_000 / planned:.2%}" in prose(cell).message
+
+
+def test_a_complete_run_is_clean_and_so_is_one_that_misses_two_percent() -> None:
+    assert is_clean(judge("TP-LOG-PREFIX", declared(10_000, Facts(max_steps=10_000))))
+    assert is_clean(judge("TP-LOG-PREFIX", declared(9_800, Facts(max_steps=10_000))))
+
+
+def test_without_a_declaration_nothing_is_known() -> None:
+    assert skipped(judge("TP-LOG-PREFIX", declared(10_000, Facts()))) is Skip.NEED_ABSENT
+
+
+def test_a_log_that_begins_late_says_so() -> None:
+    one = view(series("loss", falling(50), range(50_000, 55_000, 100)))
+    cell = judge("TP-LOG-PREFIX", one)
+    assert level(cell) == (Level.INFO, "suffix")
+    assert "begins at step 50000" in prose(cell).message
+
+
+def test_epochs_are_compared_with_epochs() -> None:
+    column = Column("loss", np.arange(30), np.array(falling(30)), Axis.EPOCH)
+    loss = Series("log.csv", IDENTITIES["loss"], column)
+    cell = judge("TP-LOG-PREFIX", view(loss, facts=Facts(max_epochs=100)))
+    assert prose(cell).message.startswith("The log ends at epoch 30 of 100")
+    assert is_clean(judge("TP-LOG-PREFIX", view(loss, facts=Facts(max_epochs=30))))
+
+
+def test_counts_of_samples_are_not_compared_with_steps() -> None:
+    column = Column("loss", np.arange(0, 6400, 64), np.array(falling(100)), Axis.SAMPLES)
+    one = view(Series("log", IDENTITIES["loss"], column), facts=Facts(max_steps=10))
+    assert skipped(judge("TP-LOG-PREFIX", one)) is Skip.NEED_ABSENT
+
+
+# --- TP-LOG-REWIND -----------------------------------------------------------------------------
+
+
+def went_back(*rewinds: Rewind) -> RunView:
+    return view(
+        series("loss", falling(100), range(10, 1001, 10)),
+        rewinds=rewinds,
+        earlier=[Attempt(0, (series("loss", falling(5)),))],
+    )
+
+
+def test_another_execution_is_a_note() -> None:
+    cell = judge("TP-LOG-REWIND", went_back(Rewind("log.jsonl", 50, 10, False, 6)))
+    assert level(cell) == (Level.INFO, "")
+    assert prose(cell).evidence == "The run is judged as 2 execution(s), each by itself."
+
+
+def test_a_resume_is_a_note_with_the_steps_done_again() -> None:
+    cell = judge("TP-LOG-REWIND", went_back(Rewind("log.jsonl", 550, 500, True)))
+    assert level(cell) == (Level.INFO, "resumed")
+    assert prose(cell).evidence.startswith("50 steps were done again (5.0% of the run)")
+
+
+def test_resumes_that_cost_a_tenth_of_the_run_are_a_warning() -> None:
+    back = [Rewind("log.jsonl", 550 + 10 * i, 500, True) for i in range(3)]
+    cell = judge("TP-LOG-REWIND", went_back(*back))
+    assert level(cell) == (Level.WARN, "costly")
+    assert cell.hits[0].evidence.measured["redone"] == 180
+
+
+def test_steps_that_only_rise_are_clean() -> None:
+    assert measured(judge("TP-LOG-REWIND", view(series("loss", falling(9))))) == {
+        "count": 0,
+        "attempts": 1,
+    }
