@@ -230,8 +230,8 @@ QUANTITIES: tuple[tuple[Role, Direction, str], ...] = (
         " kappa, mcc, matthews, bleu, sacrebleu, rouge, rougel, rougelsum, meteor, chrf, cider,"
         " spice, exact match, em, psnr, ssim, msssim, vmaf, r2, pearson, pearsonr, spearman,"
         " spearmanr, ndcg, mrr, hits, win rate, winrate, success rate, success, pass rate,"
-        " correctness, sensitivity, specificity, inception score, clip score, score, elbo, pck, oks,"
-        " pq, nds, nmi, ari, las, uas",
+        " correctness, sensitivity, specificity, inception score, clip score, score, elbo, pck,"
+        " oks, pq, nds, nmi, ari, las, uas",
     ),
     (
         Role.KL,

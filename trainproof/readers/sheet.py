@@ -154,12 +154,12 @@ class Sheet:
         if absent is None:
             self._store_table(names, np.arange(first, self.rows), table)
             return
-        patterns, inverse = np.unique(absent, axis=0, return_inverse=True)
+        patterns, inverse = _patterns(absent)
         if len(patterns) > MAX_PATTERNS:
             self._store_apart(names, table, absent, first)
             return
         for i, pattern in enumerate(patterns):
-            rows = np.flatnonzero(inverse.ravel() == i)
+            rows = np.flatnonzero(inverse == i)
             kept = [name for name, gone in zip(names, pattern, strict=True) if not gone]
             self._store_table(kept, rows + first, table[np.ix_(rows, ~pattern)])
 
@@ -426,6 +426,16 @@ def _by_keys(rows: Sequence[Row], first: int) -> dict[tuple[str, ...], tuple[lis
         indexes.append(index)
         members.append(row)
     return groups
+
+
+def _patterns(absent: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Ints]:
+    """The different rows of the mask, and for each row the number of its pattern."""
+    packed = np.packbits(absent, axis=1)
+    padded = np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8)))
+    words = np.ascontiguousarray(padded).view(np.uint64)
+    keys = words[:, 0] if words.shape[1] == 1 else words.view([("", np.uint64)] * words.shape[1])
+    _, first, inverse = np.unique(keys.ravel(), return_index=True, return_inverse=True)
+    return absent[first], inverse
 
 
 def _flatten(
