@@ -351,8 +351,8 @@ def metric_collapse(
     id="TP-CHANCE",
     title="Loss and accuracy are those of a guess",
     level=Level.FAIL,
-    message="{series} ends at {end:.4g}, the loss of an even guess among {classes} classes"
-    " ({guess:.4g}), and {accuracy} at {reached:.3g}, its accuracy ({hit:.3g}).",
+    message="{series} ends at {end:.4g}, no better than an even guess among {classes} classes"
+    " ({guess:.4g}), and {accuracy} at {reached:.3g}, where such a guess reaches {hit:.3g}.",
     evidence="Measured over the last third of {points} values; the classes follow from the loss,"
     " and the accuracy agrees with them.",
     needs={
@@ -440,12 +440,12 @@ def chance(
 
 
 def _classes(end: float, above: float) -> int | None:
-    """The least number of classes whose logarithm the loss is, up to half a percent above it and
-    down to the share ``above``; None where there is none, or one of more than a thousand."""
+    """The number of classes whose logarithm is nearest to the loss, at most a thousand; None
+    where the loss is below the share ``above`` of it or beyond it by more than half a percent."""
     if not 0 < end <= math.log(1000):
         return None
-    classes = math.ceil(math.exp(end / 1.005))
-    return classes if end >= above * math.log(classes) else None
+    classes = max(2, round(math.exp(end)))
+    return classes if above <= end / math.log(classes) <= 1.005 else None
 
 
 def _by_declaration(loss: Series, facts: Facts, measured: dict[str, Value]) -> Outcome:
