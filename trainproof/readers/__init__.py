@@ -8,12 +8,16 @@ from .hf_trainer import HfTrainer
 from .interface import Reader
 from .json_document import JsonDocument
 from .jsonl import JsonLines
+from .mlflow import MlflowMetric, MlflowParam, MlflowRun
 from .tfevents import TfEvents
 
 READERS: tuple[Reader, ...] = (
     TfEvents(),
     HfTrainer(),
     Coqui(),
+    MlflowMetric(),
+    MlflowRun(),
+    MlflowParam(),
     JsonDocument(),
     JsonLines(),
     Delimited(),
