@@ -228,14 +228,14 @@ class Sheet:
             self._extend(key, rows, pairs)
         else:
             for name, column in pairs:
-                self._extend((name,), rows, [(name, column)])
+                self._extend((name,), rows[:], [(name, column)])
 
     def _extend(
         self, key: tuple[str, ...], rows: array[int], pairs: Collection[tuple[str, array[float]]]
     ) -> None:
         group = self._groups.get(key)
         if group is None:
-            self._groups[key] = _Group(rows[:], {name: column[:] for name, column in pairs})
+            self._groups[key] = _Group(rows, dict(pairs))
             return
         group.rows.extend(rows)
         for name, column in pairs:
@@ -300,11 +300,14 @@ class Sheet:
             group.sort()
         steps, axis = self._steps(options)
         lines = np.frombuffer(self._lines, dtype=np.int64) if self._lined else None
-        places = _Places(self.rows, steps, lines, self._walls())
+        places = _Places(steps, lines, self._walls())
         for name in self._names:
             groups = [group for group in self._groups.values() if name in group.values]
-            rows, values = _merged(groups, name)
-            here = places.at(rows, key=id(groups[0]) if len(groups) == 1 else None)
+            if len(groups) > 1 and sum(len(group.rows) for group in groups) == self.rows:
+                here, values = places.whole, self.scattered(name)
+            else:
+                rows, values = _merged(groups, name)
+                here = places.at(rows, tuple(map(id, groups)))
             yield Column(name, here.steps, values, axis, here.lines, here.walls)
 
     def scattered(self, name: str) -> Floats:
@@ -393,25 +396,22 @@ class _Here:
 
 
 class _Places:
-    """Steps, lines and clocks of the rows; columns of one group share the arrays."""
+    """Steps, lines and clocks of the rows; columns of the same groups share the arrays."""
 
-    def __init__(self, rows: int, steps: Ints, lines: Ints | None, walls: Floats | None) -> None:
-        self._rows, self._all = rows, _Here(steps, lines, walls)
-        self._known: dict[int, _Here] = {}
+    def __init__(self, steps: Ints, lines: Ints | None, walls: Floats | None) -> None:
+        self.whole = _Here(steps, lines, walls)
+        self._known: dict[tuple[int, ...], _Here] = {}
 
-    def at(self, rows: Ints, key: int | None) -> _Here:
-        if key is not None and key in self._known:
-            return self._known[key]
-        whole = self._all
-        if len(rows) == self._rows:
-            here = whole
-        else:
+    def at(self, rows: Ints, groups: tuple[int, ...]) -> _Here:
+        whole = self.whole
+        if len(rows) == len(whole.steps):
+            return whole
+        known = self._known.get(groups)
+        if known is None:
             lines = None if whole.lines is None else whole.lines[rows]
             walls = None if whole.walls is None else whole.walls[rows]
-            here = _Here(whole.steps[rows], lines, walls)
-        if key is not None:
-            self._known[key] = here
-        return here
+            known = self._known[groups] = _Here(whole.steps[rows], lines, walls)
+        return known
 
 
 def _by_keys(rows: Sequence[Row], first: int) -> dict[tuple[str, ...], tuple[list[int], list[Row]]]:
@@ -472,16 +472,17 @@ def _merged(groups: Sequence[_Group], name: str) -> tuple[Ints, Floats]:
 
 def _filled(values: Floats) -> Floats:
     """Rows without a value take the one before them, leading rows the first there is."""
-    known = np.flatnonzero(np.isfinite(values))
-    if not len(known):
+    finite = np.isfinite(values)
+    if finite.all() or not finite.any():
         return values
+    known = np.flatnonzero(finite)
     last = np.searchsorted(known, np.arange(len(values)), side="right") - 1
     return values[known[np.maximum(last, 0)]]
 
 
 def _integers(values: Floats) -> Ints | None:
     """The values as int64; None where they are no counts."""
-    if not len(values) or not bool((np.abs(values) < MAX_STEP).all()):
-        return None
-    whole = np.floor(values)
-    return whole.astype(np.int64) if np.array_equal(whole, values) else None
+    if not len(values) or not -MAX_STEP < values.min() <= values.max() < MAX_STEP:
+        return None  # so is NaN, which no comparison lets pass
+    counts = values.astype(np.int64)
+    return counts if bool((counts == values).all()) else None
