@@ -140,7 +140,7 @@ def test_a_finding_on_a_line_of_a_log() -> None:
     assert (result["level"], result["kind"]) == ("error", "fail")
     assert result["message"]["text"] == (
         "loss is NaN or infinite from step 40 on. 6 of 10 logged values are not finite."
-        " Run 'runs/a', file 'a/log.jsonl'."
+        " Run 'runs/a', file 'a/log.jsonl', line 5."
     )
     (location,) = result["locations"]
     assert location["physicalLocation"] == {
@@ -217,6 +217,22 @@ def test_large_binary_files_get_no_line_for_upload_to_hash(size: int, region: Js
     assert "primaryLocationLineHash" in result["partialFingerprints"]
 
 
+@pytest.mark.parametrize(("size", "region"), [(1 << 20, {"startLine": 5}), (1 << 26, None)])
+def test_very_large_text_files_get_no_line_either(size: int, region: Json | None) -> None:
+    file = replace(LOG, size=size)
+    (result,) = results_of(report(subject(findings=[finding()], artifacts=(file,))))
+    assert result["locations"][0]["physicalLocation"].get("region") == region
+    assert ("primaryLocationLineHash" in result["partialFingerprints"]) == (region is None)
+
+
+def test_a_file_in_an_archive_is_shown_at_the_archive_which_gets_no_line() -> None:
+    (result,) = results_of(report(subject(findings=[finding()], root="out/runs.zip")))
+    assert result["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": "out/runs.zip", "uriBaseId": "%SRCROOT%"}
+    }
+    assert "primaryLocationLineHash" in result["partialFingerprints"]
+
+
 def test_a_remote_root_is_shown_at_its_anchor_and_named_in_the_properties() -> None:
     root = "s3://bucket/runs"
     made = report(
@@ -228,7 +244,7 @@ def test_a_remote_root_is_shown_at_its_anchor_and_named_in_the_properties() -> N
         "region": {"startLine": 3},
     }
     assert result["properties"]["root"] == root
-    assert "Run 's3://bucket/runs/a', file 'a/log.jsonl'." in result["message"]["text"]
+    assert "Run 's3://bucket/runs/a', file 'a/log.jsonl', line 5." in result["message"]["text"]
 
 
 # Fingerprints ------------------------------------------------------------------------------

@@ -43,7 +43,9 @@ MAX_RESULTS = 5_000
 MESSAGE_CHARS = 4_000
 DESCRIPTION_CHARS = 1_024
 SMALL_BYTES = 1 << 20
-"""``upload-sarif`` hashes every character of a file that a result with a line points at."""
+LARGE_BYTES = 1 << 26
+"""``upload-sarif`` hashes every character of a file that a result with a line points at, 2.75
+million a second: a binary file gets a line below the one size, a text file below the other."""
 
 _LEVEL = {Level.FAIL: "error", Level.WARN: "warning", Level.INFO: "note"}
 _SEVERITY = {Level.FAIL: "error", Level.WARN: "warning", Level.INFO: "recommendation"}
@@ -122,7 +124,6 @@ class _Entry:
     """What stays the same when the same thing is found again: names, never numbers."""
     logical: tuple[tuple[str, str], ...]
     """(name, kind) from the subject down to the series or tensor."""
-    has_line: bool
     region: bool
     related: tuple[Place, ...] = ()
     properties: Mapping[str, Any] = field(default_factory=dict)
@@ -153,7 +154,6 @@ def _of_subject(report: Report, subject: SubjectReport) -> Iterator[_Entry]:
             place=where,
             identity=(name(subject), path, finding.series or "", finding.tensor or ""),
             logical=_logical(subject, finding),
-            has_line=finding.location.line is not None,
             region=_has_region(where, files.get(path)),
             related=tuple(place(report, subject.root, other) for other in others),
             properties=_properties(subject, finding, path),
@@ -173,7 +173,6 @@ def _of_hole(report: Report, hole: Hole) -> _Entry:
         place=where,
         identity=(subject, hole.path, "" if hole.unreadable else hole.reason),
         logical=((subject, "run"),) if subject else (),
-        has_line=hole.line is not None,
         region=_has_region(where, artifact),
         properties={"path": hole.path, "reason": hole.reason, "rules": list(hole.rules)},
     )
@@ -184,7 +183,9 @@ def _message(subject: SubjectReport, finding: Finding, path: str) -> str:
     shown = [_sentence(finding.message), _sentence(finding.evidence)]
     if finding.superseded:
         shown.append("A later attempt of this run replaced this one.")
-    shown.append(f"Run '{name(subject)}', file '{path}'.")
+    line = finding.location.line
+    at = "" if line is None else f", line {line}"
+    shown.append(f"Run '{name(subject)}', file '{path}'{at}.")
     return " ".join(part for part in shown if part)
 
 
@@ -217,9 +218,11 @@ def _properties(subject: SubjectReport, finding: Finding, path: str) -> Json:
 
 
 def _has_region(where: Place, artifact: ArtifactEntry | None) -> bool:
-    """A line makes ``upload-sarif`` read the whole file: never for a large binary one."""
-    if where.line is not None or not where.direct:
-        return True
+    """Whether the result gets a line, the first one where the file has none to point at."""
+    if not where.direct:
+        return where.line is not None
+    if where.line is not None:
+        return artifact is None or artifact.size < LARGE_BYTES
     return artifact is not None and artifact.size < SMALL_BYTES
 
 
@@ -237,7 +240,6 @@ def _capped(entries: Iterable[_Entry]) -> tuple[list[_Entry], int]:
         place=kept[0].place,
         identity=(),
         logical=(),
-        has_line=False,
         region=True,
         properties={"kept": len(kept), "total": len(found)},
     )
@@ -258,7 +260,7 @@ def _results(entries: Iterable[_Entry], index: Mapping[str, int]) -> Iterator[An
         seen[digest] += 1
         own = f"{digest}:{seen[digest]}"
         prints = {"trainproof/v1": own}
-        if not (entry.place.direct and entry.has_line):
+        if not (entry.place.direct and entry.place.line is not None and entry.region):
             # On a line of a text file upload-sarif hashes the line itself, and warns where
             # the two differ. Everywhere else its hash would be of something unrelated.
             prints["primaryLocationLineHash"] = own
