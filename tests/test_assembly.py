@@ -249,3 +249,16 @@ def test_what_is_declared_stays_with_points_taken_and_joined() -> None:
     )
     (series,) = assemble("r", parts).series
     assert (len(series), series.column.declared) == (20, said)
+
+
+def test_a_twin_whose_format_declares_nothing_is_named_in_the_one_that_declares() -> None:
+    rmse = falling(20)
+    plain = column("rmse", rmse, lines=False)
+    said = replace(column("RMSE", rmse), declared=Declared(Role.LOSS, Split.EVAL))
+    view = assemble(
+        "r",
+        [reading("r/test/events", plain, reader="tfevents"), reading("r/test_error.tsv", said)],
+    )
+    (series,) = view.series
+    assert (series.artifact, series.role) == ("r/test_error.tsv", Role.LOSS)
+    assert series.also_in == ("r/test/events",)

@@ -283,13 +283,13 @@ def _monotone(series: Series) -> Series:
 def _without_copies(pieces: Sequence[Piece]) -> list[Piece]:
     """Each series once: a prefix in a checkpoint copy or a twin in another tracker is named in
     ``also_in`` of the one kept, which is the longest (of equals: the one with source lines)."""
-    holders: dict[Key, list[Series]] = defaultdict(list)
+    holders: dict[str, list[Series]] = defaultdict(list)
     dropped: set[int] = set()
     twins: dict[int, list[str]] = defaultdict(list)
     members = [one for piece in pieces for one in piece.series]
     for one in sorted(members, key=lambda s: (-len(s), s.column.lines is None)):
-        kept = holders[_key(one)]
-        twin = next((k for k in kept if k.artifact != one.artifact and _same(one, k)), None)
+        kept = holders[one.identity.base]
+        twin = next((k for k in kept if _may_be_twins(one, k) and _same(one, k)), None)
         if twin is None:
             kept.append(one)
         else:
@@ -307,6 +307,14 @@ def _without_copies(pieces: Sequence[Piece]) -> list[Piece]:
         for piece in pieces
     )
     return [piece for piece in cleaned if piece.series]
+
+
+def _may_be_twins(one: Series, other: Series) -> bool:
+    """What one format declares another may leave unsaid: that ``RMSE`` is the loss."""
+    if one.artifact == other.artifact:
+        return False
+    declared = one.column.declared is not None, other.column.declared is not None
+    return _key(one) == _key(other) or declared in ((True, False), (False, True))
 
 
 def _same(small: Series, large: Series) -> bool:
