@@ -104,6 +104,18 @@ def test_without_a_training_loss_it_is_not_checked() -> None:
     assert skipped(judge("TP-OVERFIT", one)) is Skip.NEED_ABSENT
 
 
+def test_parts_are_compared_with_the_same_part() -> None:
+    def part(tag: str, split: Split, name: str, values: list[float]) -> Series:
+        identity = Identity(Role.LOSS, tag, split, component=name, direction=Direction.LOWER)
+        return series(tag, values, identity=identity)
+
+    rising = part("eval_loss_feat", Split.EVAL, "feat", TURNING)
+    other = part("loss_mel", Split.TRAIN, "mel", TRAIN.tolist())
+    same = part("loss_feat", Split.TRAIN, "feat", TRAIN.tolist())
+    assert skipped(judge("TP-OVERFIT", view(rising, other))) is Skip.NEED_ABSENT
+    assert level(judge("TP-OVERFIT", view(rising, other, same))) == (Level.WARN, "")
+
+
 def test_a_training_loss_that_does_not_fall_is_no_overfitting() -> None:
     one = view(series("loss", flat(200).tolist()), series("eval_loss", TURNING, range(20, 201, 20)))
     assert skipped(judge("TP-OVERFIT", one)) is Skip.UNDECIDED

@@ -218,8 +218,8 @@ def test_no_value_breaks_a_rule(one: RunView) -> None:
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.floats(-10, 10), min_size=1, max_size=6), st.integers(1, 3))
-def test_fewer_than_seven_points_never_give_grounds(values: list[float], extra: int) -> None:
+@given(st.lists(st.floats(-10, 10), min_size=1, max_size=5), st.integers(1, 3))
+def test_fewer_than_six_points_never_give_grounds(values: list[float], extra: int) -> None:
     one = view(series("loss", values), series("eval_accuracy", values[:extra]))
     for rule in GROUNDS:
         assert evaluate(rule, one, {}).state is not State.CLEAN

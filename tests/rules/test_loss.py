@@ -407,9 +407,29 @@ def test_an_unmistakable_fall_gives_grounds_from_seven_points_on(count: int) -> 
     assert is_clean(judge("TP-DEAD-RUN", view(loss(falling(count)))))
 
 
-@pytest.mark.parametrize("count", [5, 6])
-def test_six_points_never_give_grounds(count: int) -> None:
-    assert skipped(judge("TP-DEAD-RUN", view(loss(falling(count))))) is Skip.LOW_POWER
+def test_six_points_give_grounds_when_all_fall_and_by_a_third() -> None:
+    assert is_clean(judge("TP-DEAD-RUN", view(loss([5.3, 3.6, 2.8, 2.1, 1.7, 1.5]))))
+    for values in ([5.3, 5.1, 5.0, 4.9, 4.7, 4.6], [5.3, 2.8, 3.6, 2.1, 1.7, 1.5]):
+        assert skipped(judge("TP-DEAD-RUN", view(loss(values)))) is Skip.LOW_POWER
+
+
+def test_five_points_never_give_grounds() -> None:
+    assert skipped(judge("TP-DEAD-RUN", view(loss(falling(5))))) is Skip.LOW_POWER
+
+
+def test_many_epochs_without_any_progress_are_a_warning() -> None:
+    """A loss that oscillates with an accuracy that does."""
+    members = (
+        loss(flat(60, 0.95, cv=0.08)),
+        series("eval_loss", flat(60, 0.9, cv=0.2, seed=3).tolist()),
+        series("accuracy", flat(60, 0.52, cv=0.06, seed=4).tolist()),
+    )
+    cell = judge("TP-DEAD-RUN", view(*members))
+    assert level(cell) == (Level.WARN, "no-progress")
+    improving = series("eval_accuracy", [0.3 + 0.005 * i for i in range(60)])
+    assert skipped(judge("TP-DEAD-RUN", view(*members, improving))) is Skip.LOW_POWER
+    sparse = (members[0], series("eval_loss", [0.9] * 6, range(10, 61, 10)))
+    assert skipped(judge("TP-DEAD-RUN", view(*sparse))) is Skip.LOW_POWER
 
 
 def test_ten_points_that_wander_down_give_no_grounds() -> None:

@@ -25,7 +25,7 @@ def test_a_reward_that_ends_near_its_start_fails() -> None:
     values[240:] -= 85
     cell = judge("TP-REWARD-COLLAPSE", reward(values))
     assert level(cell) == (Level.FAIL, "")
-    assert prose(cell).message.startswith("reward had risen to 10")
+    assert prose(cell).message.startswith("reward had risen to 95.64")
 
 
 def test_dips_that_recover_are_clean() -> None:

@@ -12,7 +12,7 @@ from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Ski
 from trainproof.model.rule import Doc, Variant
 
 from .examples import falling, series, view
-from .interface import Bound, Companion, Companions, Declared, Each, Example, Which, rule, where
+from .interface import Bound, Companions, Declared, Each, Example, Which, rule, where
 from .shape import (
     LEAST_FALL,
     GiveBack,
@@ -28,6 +28,9 @@ from .shape import (
 from .statistics import FEW, Profile, median, profile, screen, stretches
 
 _NAN = float("nan")
+
+LEAST_TRAINING = 5
+"""Points that a training loss needs to be seen to fall."""
 
 
 @rule(
@@ -122,18 +125,19 @@ def nonfinite_evaluation(
     level=Level.WARN,
     message="{series}, measured on held-out data, was best at step {best_step} ({best:.4g}) and"
     " rose to {end:.4g} by step {last_step}, while {train} kept falling.",
-    evidence="It had fallen by {drop:.4g} and rose again by {rise:.4g} ({errors:.1f} standard"
-    " errors, limit {least_errors:g}) over {points} evaluations; {train} fell from"
-    " {train_first:.4g} to {train_last:.4g}.",
+    evidence="Its level had fallen by {drop:.4g} to {level:.4g} and rose again by {rise:.4g}"
+    " ({errors:.3g} standard errors, limit {least_errors:g}) over {points} evaluations; {train}"
+    " fell from {train_first:.4g} to {train_last:.4g}.",
     needs={
         "loss": Each((Role.LOSS,), Split.EVAL, points=7, which=Which.PRINCIPAL),
-        "train": Companion(Role.LOSS, Split.TRAIN, points=5),
+        "train": Companions(Role.LOSS, Split.TRAIN),
         "metrics": Companions(Role.METRIC, Split.EVAL),
     },
     measures={
         "points": "evaluations judged",
         "best": "lowest held-out loss",
         "best_step": "its step",
+        "level": "lowest level: of a block's median, or of a running median of three",
         "end": "level at the end, a median",
         "drop": "fall from the highest level before to the lowest",
         "rise": "rise from the lowest level to the end",
@@ -153,9 +157,9 @@ def nonfinite_evaluation(
             "{series}, measured on held-out data, rose from {best:.4g} at step {best_step} to"
             " {end:.4g}, while {metric} went on improving, from {metric_then:.4g} to"
             " {metric_end:.4g}.",
-            "It had fallen by {drop:.4g} and rose again by {rise:.4g} ({errors:.1f} standard"
-            " errors) over {points} evaluations; {train} fell from {train_first:.4g} to"
-            " {train_last:.4g}.",
+            "Its level had fallen by {drop:.4g} to {level:.4g} and rose again by {rise:.4g}"
+            " ({errors:.3g} standard errors) over {points} evaluations; {train} fell from"
+            " {train_first:.4g} to {train_last:.4g}.",
         )
     },
     doc=Doc(
@@ -169,7 +173,9 @@ def nonfinite_evaluation(
             "Fewer than seven evaluations are not judged.",
             "The end is a median; a rise within six standard errors of one evaluation's noise, or"
             " below half of the fall before, is none.",
-            "A training loss that does not fall is no overfitting: not checked.",
+            "A training loss that does not fall is no overfitting: not checked. A total is"
+            " compared with a total, a part with the same part.",
+            "In adversarial training the losses are a game's: out of scope.",
         ),
         references=(
             "Prechelt 1998, Early Stopping: But When?",
@@ -177,6 +183,7 @@ def nonfinite_evaluation(
             "transformers whisper fine-tunes: word error rate improves while the loss rises",
         ),
     ),
+    not_for=(Regime.REINFORCEMENT, Regime.ADVERSARIAL),
     fires=Example(
         "training falls, evaluation turns",
         view(
@@ -195,7 +202,7 @@ def nonfinite_evaluation(
 )
 def overfit(
     loss: Series,
-    train: Series,
+    train: tuple[Series, ...],
     metrics: tuple[Series, ...],
     *,
     share: Annotated[float, Bound("share", "of the fall that was given back", ge=0)] = 0.5,
@@ -207,10 +214,13 @@ def overfit(
         best = int(np.argmin(loss.values))
         return Clean({**_best(loss, best), "end": seen.last, "noise": seen.sigma})
     measured = _rise(loss, seen, found)
-    if screen(train).nonfinite:
-        return Undecided({**measured, "train": train.tag}, Skip.NOT_FINITE)
-    other = profile(train)
-    measured |= {"train": train.tag, "train_first": other.first, "train_last": other.last}
+    same = _counterpart(loss, train)
+    if same is None:
+        return Undecided(measured, Skip.NEED_ABSENT)
+    if screen(same).nonfinite:
+        return Undecided({**measured, "train": same.tag}, Skip.NOT_FINITE)
+    other = profile(same)
+    measured |= {"train": same.tag, "train_first": other.first, "train_last": other.last}
     if not _falls(other):
         return Undecided(measured)
     best = int(np.argmin(loss.values))
@@ -220,6 +230,16 @@ def overfit(
         variant = "metric-at-best"
         measured |= {"metric": kept.series, "metric_then": kept.first, "metric_end": kept.end}
     return Fired((Evidence(where(loss, best, -1), measured, variant),))
+
+
+def _counterpart(loss: Series, train: tuple[Series, ...]) -> Series | None:
+    """The training series of the same quantity: total with total, a part with the same part."""
+    same = [
+        one
+        for one in train
+        if one.identity.component == loss.identity.component and len(one) >= LEAST_TRAINING
+    ]
+    return max(same, key=lambda one: (one.artifact == loss.artifact, len(one)), default=None)
 
 
 def _best(loss: Series, best: int) -> dict[str, Value]:
@@ -233,6 +253,7 @@ def _best(loss: Series, best: int) -> dict[str, Value]:
 def _rise(loss: Series, seen: Profile, found: GiveBack) -> dict[str, Value]:
     return {
         **_best(loss, int(np.argmin(loss.values))),
+        "level": found.best,
         "end": found.end,
         "drop": found.drop,
         "rise": found.rise,
@@ -287,7 +308,7 @@ def _range(series: Series) -> float:
             Level.WARN,
             "{series} gave back most of what it had gained: its best was {best:.4g} at step"
             " {best_step}, at the end it is {end:.4g}.",
-            "It had gained {gain:.4g} and lost {loss:.4g} again ({errors:.1f} standard errors) over"
+            "It had gained {gain:.4g} and lost {loss:.4g} again ({errors:.3g} standard errors) over"
             " {points} values.",
         )
     },
@@ -298,8 +319,8 @@ def _range(series: Series) -> float:
         guards=(
             "Only metrics of which the better direction is known; the floor needs it to be up.",
             "A metric that was never above 0.05 is not judged to have collapsed.",
-            "A gain given back is a warning, from twenty values on; a metric that never gained"
-            " is not judged.",
+            "A gain given back is a warning, from twenty values on; without a gain of a tenth of"
+            " the best value nothing is judged.",
             "Clean only if the metric demonstrably improved and kept it.",
         ),
         references=(
@@ -342,7 +363,8 @@ def metric_collapse(
     if found is None or found.share < share:
         return Clean(measured) if fell(seen) else Undecided(measured, Skip.LOW_POWER)
     measured |= {"gain": found.drop, "loss": found.rise, "errors": found.errors}
-    if len(metric) < FEW or not found.drop > least_errors * found.error:
+    gained = found.drop > max(least_errors * found.error, 0.1 * abs(best))
+    if len(metric) < FEW or not gained:
         return Undecided(measured, Skip.LOW_POWER)
     return Fired((Evidence(place, measured, "given-back"),))
 

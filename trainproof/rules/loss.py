@@ -331,7 +331,7 @@ def _least_step(values: Floats) -> float:
     message="{series} ended far above the best level it had reached: {best:.4g} around step"
     " {best_step}, {end:.4g} at the end.",
     evidence="It had fallen by {drop:.4g} and rose again by {rise:.4g} (limit {share:.0%} of the"
-    " fall), {errors:.1f} standard errors (limit {least_errors:g}); measured over {points} points"
+    " fall), {errors:.3g} standard errors (limit {least_errors:g}); measured over {points} points"
     " by {form}.",
     needs={
         "loss": OBJECTIVE,
@@ -366,7 +366,7 @@ def _least_step(values: Floats) -> float:
             Level.WARN,
             "{series} rose from its best level {best:.4g} around step {best_step} to {end:.4g},"
             " while {other}, measured on held-out data, ended at or near its own best.",
-            "It had fallen by {drop:.4g} and rose again by {rise:.4g} ({errors:.1f} standard"
+            "It had fallen by {drop:.4g} and rose again by {rise:.4g} ({errors:.3g} standard"
             " errors, {points} points); {other} went from {other_first:.4g} to {other_end:.4g}, its"
             " best was {other_best:.4g}.",
         ),
@@ -375,13 +375,13 @@ def _least_step(values: Floats) -> float:
             "{series} ended above the best level it had reached: {best:.4g} around step"
             " {best_step}, {end:.4g} at the end.",
             "It gave back {gave_back:.0%} of its fall of {drop:.4g} (a FAIL from {share:.0%} on),"
-            " {errors:.1f} standard errors over {points} points, by {form}.",
+            " {errors:.3g} standard errors over {points} points, by {form}.",
         ),
         "held-out-only": Variant(
             Level.WARN,
             "{series}, the only loss logged, is held out and ended far above its best level"
             " {best:.4g}, reached around step {best_step}: {end:.4g}.",
-            "It had fallen by {drop:.4g} and rose again by {rise:.4g}, {errors:.1f} standard errors"
+            "It had fallen by {drop:.4g} and rose again by {rise:.4g}, {errors:.3g} standard errors"
             " over {points} points; no training loss is logged to tell overfitting from"
             " divergence.",
         ),
@@ -389,7 +389,7 @@ def _least_step(values: Floats) -> float:
             Level.INFO,
             "{series}, a part of the loss, rose from {best:.4g} around step {best_step} to"
             " {end:.4g}, while {other} fell; no total is logged.",
-            "It had fallen by {drop:.4g} and rose again by {rise:.4g} ({errors:.1f} standard"
+            "It had fallen by {drop:.4g} and rose again by {rise:.4g} ({errors:.3g} standard"
             " errors, {points} points).",
         ),
     },
@@ -535,6 +535,14 @@ def _kept(kept: Kept) -> dict[str, Value]:
         "other": "another series of the same execution that improved",
     },
     variants={
+        "no-progress": Variant(
+            Level.WARN,
+            "Over {points} rows, each with an evaluation, {series} did not fall beyond its scatter"
+            " ({first:.4g}, {last:.4g}), and no other loss or metric improved.",
+            "Its level changed by {change:+.3g}, where a fall of {visible:.3g} would have shown"
+            " ({margin:.2g} of the level: too much for a FAIL). Mann-Kendall p of a fall:"
+            " {p_fall:.2g}.",
+        ),
         "contradicted": Variant(
             Level.WARN,
             "{series} ends where it began ({first:.4g}, {last:.4g}), while {other} improved.",
@@ -556,13 +564,14 @@ def _kept(kept: Kept) -> dict[str, Value]:
         does_not_mean="That the learning rate is wrong or that gradients are missing; nor that"
         " nothing was learned where another series improved.",
         guards=(
-            "Noise that could hide a fall of 5 % makes it not-checked, never clean.",
+            "Noise that could hide a fall of 5 % makes it not-checked, never clean; where fifty"
+            " rows with an evaluation each (epochs) show no progress anywhere, a warning.",
             "A log that does not show the start of the run is not judged.",
             "Another loss or metric of the same execution that improved makes it a warning.",
             "Preference tuning, reinforcement and adversarial training are out of scope: their"
             " losses need not fall.",
             "Clean only when a fall is established (p < 0.001, beyond three standard errors and"
-            " 1 %): from seven points on, when every one of them falls.",
+            " 1 %): from seven points on, when every one of them falls; six for a fall by a third.",
         ),
         references=(
             "research: 0 of 882 published healthy series",
@@ -591,6 +600,9 @@ def dead_run(
     unmoved: Annotated[
         float, Bound("share", "of the level: a certain change below it is none", ge=0)
     ] = 0.002,
+    epochs: Annotated[
+        int, Bound("rows", "with an evaluation each, without any progress: WARN", ge=20)
+    ] = 50,
 ) -> Outcome:
     seen = profile(loss)
     fall, visible = seen.first - seen.last, 3 * seen.error
@@ -604,6 +616,8 @@ def dead_run(
     if fell(seen):
         return Clean(measured)
     if len(loss) < FEW or not visible <= hidden * level:
+        if _epochs_in_vain(loss, seen, held_out, metrics, epochs):
+            return Fired((Evidence(where(loss), measured, "no-progress"),))
         return Undecided(measured, Skip.LOW_POWER)
     trendless = seen.p_fall > no_trend and _least_fall(loss, seen) < visible
     if not (trendless or abs(fall) + visible <= unmoved * level):
@@ -613,6 +627,24 @@ def dead_run(
     if other is not None:
         measured["other"] = other.tag
     return Fired((Evidence(where(loss), measured, variant),))
+
+
+def _epochs_in_vain(
+    loss: Series,
+    seen: Profile,
+    held_out: tuple[Series, ...],
+    metrics: tuple[Series, ...],
+    epochs: int,
+) -> bool:
+    """Whether every row was evaluated (so that a row is an epoch and its scatter is no batch's)
+    and nothing improved over many of them."""
+    evaluated = any(np.array_equal(one.steps, loss.steps) for one in held_out if one is not loss)
+    return (
+        len(loss) >= epochs
+        and evaluated
+        and seen.p_fall > 0.05
+        and first_improved(chain(held_out, metrics)) is None
+    )
 
 
 def _least_fall(loss: Series, seen: Profile) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import numpy as np
@@ -12,8 +13,8 @@ from trainproof.model.rule import Doc
 
 from .examples import series, view
 from .interface import Bound, Each, Example, Which, rule, where
-from .shape import cost_profile, fell, gravest, higher_is_better
-from .statistics import FEW
+from .shape import higher_is_better, rose
+from .statistics import profile
 
 
 @rule(
@@ -22,17 +23,17 @@ from .statistics import FEW
     level=Level.FAIL,
     message="{series} had risen to {best:.4g} around step {best_step} and is {end:.4g} at the end.",
     evidence="It had gained {gain:.4g} and lost {loss:.4g} again (limit {share:.0%} of the gain),"
-    " {errors:.1f} standard errors (limit {least_errors:g}) over {points} values; the last two of"
+    " {errors:.3g} standard errors (limit {least_errors:g}) over {points} values; the last two of"
     " its blocks agree.",
     needs={
         "reward": Each((Role.REWARD,), Split.TRAIN, points=5, which=Which.PRINCIPAL),
     },
     measures={
         "points": "values judged",
-        "best": "highest level reached: of a block's median, or of a running median of three",
-        "best_step": "its step",
-        "end": "level at the end, a median",
-        "gain": "rise from the lowest level before to the best",
+        "best": "highest median of a block",
+        "best_step": "first step of that block",
+        "end": "median of the last block",
+        "gain": "rise from the lowest block before to the best",
         "loss": "fall from the best to the end",
         "errors": "that fall in standard errors of its measurement",
         "first": "level at the start, a median",
@@ -47,7 +48,8 @@ from .statistics import FEW
         guards=(
             "Block medians, and two of them: dips that recover do not count.",
             "Rewards of the two answers of a preference pair have no better direction.",
-            "Fewer than twenty values are not judged to have collapsed.",
+            "Fewer than forty values are not judged to have collapsed, nor is a reward that had not"
+            " measurably risen.",
             "Clean only if the reward demonstrably rose and kept it.",
         ),
         references=("ml-agents #101, minimalRL #42, baselines #975",),
@@ -71,30 +73,32 @@ def reward_collapse(
     *,
     share: Annotated[float, Bound("share", "of the gain that was lost", ge=0)] = 0.5,
     least_errors: Annotated[float, Bound("standard errors", "a fall must exceed", ge=1)] = 6.0,
+    points: Annotated[int, Bound("points", "from which a collapse is judged", ge=20)] = 40,
 ) -> Outcome:
     if not higher_is_better(reward):
         return Undecided({"points": len(reward)}, Skip.NEED_DEGENERATE)
-    seen = cost_profile(reward)
+    seen = profile(reward)
+    levels = seen.medians
+    best = int(np.argmax(levels))
+    gain = float(levels[best] - levels[: best + 1].min())
+    lost = levels[best] - levels[-2:]
     measured: dict[str, Value] = {
         "points": len(reward),
-        "first": -seen.first,
-        "last": -seen.last,
+        "first": seen.first,
+        "last": seen.last,
+        "best": float(levels[best]),
+        "best_step": int(reward.steps[seen.edges[best]]),
+        "end": float(levels[-1]),
+        "gain": gain,
+        "loss": float(lost[-1]),
+        "errors": float(lost[-1] / seen.error) if seen.error > 0 else math.inf,
     }
-    found = gravest(-reward.values, seen, least_errors)
-    if found is None or found.share < share:
-        return Clean(measured) if fell(seen) else Undecided(measured, Skip.LOW_POWER)
-    measured |= {
-        "best": -found.best,
-        "best_step": int(reward.steps[found.best_at]),
-        "end": -found.end,
-        "gain": found.drop,
-        "loss": found.rise,
-        "errors": found.errors,
-    }
-    agrees = len(seen.medians) > 1 and seen.medians[-2] - found.best >= share * found.drop
-    if len(reward) < FEW or not agrees:
+    least = least_errors * seen.error
+    if not (gain > least and lost[-1] >= share * gain and lost[-1] > least):
+        return Clean(measured) if rose(seen) else Undecided(measured, Skip.LOW_POWER)
+    if len(reward) < points or not lost.min() >= share * gain:
         return Undecided(measured)
-    return Fired((Evidence(where(reward, found.best_at, -1), measured),))
+    return Fired((Evidence(where(reward, seen.edges[best], -1), measured),))
 
 
 @rule(

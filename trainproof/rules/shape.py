@@ -23,7 +23,13 @@ from .statistics import (
 )
 
 UNMISTAKABLE = 1e-3
-"""Mann-Kendall p below which a fall is established. Seven points must all fall to reach it."""
+"""Mann-Kendall p below which a trend is established. Seven points must all fall to reach it."""
+
+NEARLY = 2e-3
+"""The same for a fall by ``LARGE``: six points must all fall to reach it."""
+
+LARGE = 1 / 3
+"""A fall by this share of the starting level."""
 
 LEAST_FALL = 0.01
 """A fall below this share of the starting level is not called learning."""
@@ -126,21 +132,17 @@ def _by_points(values: Floats, seen: Profile) -> GiveBack:
 
 def fell(seen: Profile) -> bool:
     """Whether the curve ended below where it began beyond doubt: trend, size and noise."""
-    fall = seen.first - seen.last
-    return (
-        seen.p_fall <= UNMISTAKABLE
-        and fall > 3 * seen.error
-        and fall >= LEAST_FALL * abs(seen.first)
-    )
+    return _moved(seen, seen.first - seen.last, seen.p_fall)
 
 
 def rose(seen: Profile) -> bool:
-    rise = seen.last - seen.first
-    return (
-        seen.p_rise <= UNMISTAKABLE
-        and rise > 3 * seen.error
-        and rise >= LEAST_FALL * abs(seen.first)
-    )
+    return _moved(seen, seen.last - seen.first, seen.p_rise)
+
+
+def _moved(seen: Profile, change: float, p: float) -> bool:
+    level = abs(seen.first)
+    most = NEARLY if change >= LARGE * level else UNMISTAKABLE
+    return p <= most and change > 3 * seen.error and change >= LEAST_FALL * level
 
 
 def higher_is_better(series: Series) -> bool | None:
