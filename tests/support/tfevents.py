@@ -21,10 +21,11 @@ def masked(crc: int) -> int:
 def frame(payload: bytes) -> bytes:
     """A TFRecord around a payload."""
     length = struct.pack("<Q", len(payload))
-    return length + _crc(length) + payload + _crc(payload)
+    return length + checksum(length) + payload + checksum(payload)
 
 
-def _crc(data: bytes) -> bytes:
+def checksum(data: bytes) -> bytes:
+    """The masked checksum as a record stores it."""
     return struct.pack("<I", masked(google_crc32c.value(data)))
 
 

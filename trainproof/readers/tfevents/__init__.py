@@ -11,7 +11,7 @@ From the bottom: ``framing`` (lengths and checksums), ``wire`` (protobuf fields)
 ``scattered``, ``reader``.
 """
 
-from .limits import Limits
+from .limits import Limits, Tuning
 from .reader import TfEvents
 
-__all__ = ["Limits", "TfEvents"]
+__all__ = ["Limits", "TfEvents", "Tuning"]

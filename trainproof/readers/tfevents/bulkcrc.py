@@ -44,7 +44,7 @@ def change(values: NDArray[np.generic], distance: int, width: int) -> U32s:
     ``values`` is contiguous, its items of an even number of bytes; bytes from ``width`` on are
     zero. ``distance`` is the number of bytes from the first byte to the message's last.
     """
-    pairs: U16s = values.view(np.uint16).reshape(len(values), -1)
+    pairs: U16s = values.view(np.uint16).reshape(len(values), values.itemsize // 2)
     total = pair_table(distance).take(pairs[:, 0])
     for index in range(1, (width + 1) // 2):
         total ^= pair_table(distance - 2 * index).take(pairs[:, index])

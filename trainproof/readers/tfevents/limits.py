@@ -1,4 +1,4 @@
-"""Bounds on what one event file may make the reader hold."""
+"""Bounds on what one event file may make the reader hold, and where its ways part."""
 
 from __future__ import annotations
 
@@ -18,3 +18,18 @@ class Limits:
     tags: int = 50_000
     tag: int = 1024
     points: int = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Where one way of decoding gives over to another. No result depends on it.
+
+    ``block``: bytes read at a time. ``small``: size of file below which arrays cost more than
+    they bring. ``hopeless``: records without a period after which none is looked for.
+    ``dense``: records in a block from which on gathering them by shape pays.
+    """
+
+    block: int = 4 << 20
+    small: int = 1 << 20
+    hopeless: int = 1024
+    dense: int = 4096

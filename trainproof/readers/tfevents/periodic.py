@@ -11,6 +11,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from .limits import Tuning
 from .points import Part, Points
 from .records import RecordDecoder
 from .template import Bools, Numbers, Rows, Template, Templates
@@ -19,8 +20,6 @@ _SEED = 48
 """Records decoded singly before a period is looked for."""
 _MAX_PERIOD = 2048
 _MAX_HISTORY = 8192
-_HOPELESS = 1024
-"""Records without a period after which none is expected."""
 _MIN_CYCLES = 4
 _FIRST_CYCLES = 256
 _GROWTH = 16
@@ -32,10 +31,13 @@ _WORTHWHILE = 3000
 class Periodic:
     """Decodes by leaps over whole cycles, and record by record where a cycle ends."""
 
-    def __init__(self, points: Points, records: RecordDecoder, templates: Templates) -> None:
+    def __init__(
+        self, points: Points, records: RecordDecoder, templates: Templates, tuning: Tuning
+    ) -> None:
         self._points = points
         self._records = records
         self._templates = templates
+        self._tuning = tuning
         self._history: list[Template | None] = []
         self._cycle: Cycle | None = None
         self.gave_up = False
@@ -70,7 +72,7 @@ class Periodic:
 
     def _hopeless(self, leaps: int, gained: int) -> bool:
         if self._cycle is None:
-            return len(self._history) >= _HOPELESS
+            return len(self._history) >= self._tuning.hopeless
         return leaps >= _TRIAL and gained < _WORTHWHILE * leaps
 
     def _walk(self, data: bytes, at: int) -> int:

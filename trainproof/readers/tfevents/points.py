@@ -119,5 +119,10 @@ class Points:
 
     def columns(self) -> Iterator[Column]:
         """One column per tag, sorted by tag, each handed over and forgotten."""
-        for tag in sorted(self._tags):
-            yield self._tags.pop(tag).column(tag.decode("utf-8", "backslashreplace"))
+        for text, tag in sorted((_text(tag), tag) for tag in self._tags):
+            yield self._tags.pop(tag).column(text)
+
+
+def _text(tag: bytes) -> str:
+    """The tag as logged; bytes that are no UTF-8 are spelled out."""
+    return tag.decode("utf-8", "backslashreplace")

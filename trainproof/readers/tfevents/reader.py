@@ -12,7 +12,7 @@ from trainproof.readers.interface import Options
 
 from .event import decode_event
 from .framing import FOOTER, HEADER, Damage, payload_end, verify_payload
-from .limits import Limits
+from .limits import Limits, Tuning
 from .periodic import Periodic
 from .points import Points
 from .records import RecordDecoder
@@ -24,9 +24,6 @@ _NAME = re.compile(r"\.tfevents(\.|$)")
 _VERSION = b"brain.Event:"
 _NOT_EVENTS = re.compile(rb"version https://git-lfs|\s*<(!doctype|html|\?xml)", re.IGNORECASE)
 
-_BLOCK = 4 << 20
-_SMALL = 1 << 20
-"""Bytes below which decoding record by record costs less than arrays do."""
 _APERIODIC = 7
 """Blocks for which no period is looked for after none was found."""
 
@@ -42,13 +39,9 @@ class TfEvents:
     name = "tfevents"
     kind = Kind.LOG
 
-    def __init__(
-        self, limits: Limits | None = None, *, block: int = _BLOCK, small: int = _SMALL
-    ) -> None:
-        """``block``: bytes read at a time. ``small``: size below which no arrays are used."""
+    def __init__(self, limits: Limits | None = None, tuning: Tuning | None = None) -> None:
         self._limits = limits or Limits()
-        self._block = block
-        self._small = small
+        self._tuning = tuning or Tuning()
 
     def claims(self, path: str, head: bytes) -> bool:
         """A first record that is an event; or the name, unless the content is known as other.
@@ -76,7 +69,7 @@ class TfEvents:
 
     def _drain(self, artifact: Artifact, stream: BinaryIO, points: Points) -> Fault | None:
         """Decode the whole stream into ``points``; returns why it ended early, if it did."""
-        window = Window(stream, min(self._block, artifact.size))
+        window = Window(stream, min(self._tuning.block, artifact.size))
         path, decoder, done = artifact.path, None, 0
         try:
             while window.advance(done):
@@ -93,9 +86,9 @@ class TfEvents:
 
     def _decoder(self, size: int, points: Points) -> Decoder:
         records = RecordDecoder(points, self._limits)
-        if size < self._small:
+        if size < self._tuning.small:
             return Singly(records)
-        return InBulk(points, records, self._limits)
+        return InBulk(points, records, self._limits, self._tuning)
 
 
 def _first_is_event(head: bytes) -> bool:
@@ -144,10 +137,12 @@ class Singly:
 class InBulk:
     """By cycles while there are any; else by shapes, looking for a cycle again now and then."""
 
-    def __init__(self, points: Points, records: RecordDecoder, limits: Limits) -> None:
+    def __init__(
+        self, points: Points, records: RecordDecoder, limits: Limits, tuning: Tuning
+    ) -> None:
         templates = Templates(limits)
-        self._periodic = Periodic(points, records, templates)
-        self._scattered = Scattered(points, records, templates, limits)
+        self._periodic = Periodic(points, records, templates, tuning)
+        self._scattered = Scattered(points, records, templates, limits, tuning)
         self._aperiodic = 0
 
     def advance(self, data: bytes) -> int:

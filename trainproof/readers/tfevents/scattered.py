@@ -17,13 +17,11 @@ from trainproof.model.data import Ints
 from .bulkcrc import length_crcs
 from .event import decode_event
 from .framing import FRAME, HEADER, Damage, verify_payload
-from .limits import Limits
+from .limits import Limits, Tuning
 from .points import Part, Points, TagPoints, joined
 from .records import RecordDecoder
 from .template import MAX_LENGTH, Rows, Template, Templates
 
-_DENSE = 4096
-"""Records in a block from which on the arrays pay for themselves."""
 _MIN_ROWS = 16
 _MAX_SHAPES = 64
 """Shapes tried on the records of one length; many more would take quadratic time."""
@@ -33,12 +31,18 @@ class Scattered:
     """Decodes all records of a block by length and shape."""
 
     def __init__(
-        self, points: Points, records: RecordDecoder, templates: Templates, limits: Limits
+        self,
+        points: Points,
+        records: RecordDecoder,
+        templates: Templates,
+        limits: Limits,
+        tuning: Tuning,
     ) -> None:
         self._points = points
         self._records = records
         self._templates = templates
         self._limits = limits
+        self._tuning = tuning
 
     def advance(self, data: bytes, at: int) -> int:
         """Decode from ``at``; returns where a record begins that ``data`` holds only a part of.
@@ -47,7 +51,7 @@ class Scattered:
         """
         while True:
             starts, lengths, end = boundaries(data, at)
-            if len(starts) >= _DENSE:
+            if len(starts) >= self._tuning.dense:
                 at = self._take(data, starts, lengths, end)
             # Whatever the arrays left, and the record behind: large, damaged or not complete.
             after = self._records.advance(data, at, end + 1)
@@ -215,8 +219,6 @@ class Singles:
 
 def _in_order(parts: list[tuple[Ints, Part]]) -> tuple[Ints, Part]:
     """Parts of one tag merged by the place of their records; a record's own order stays."""
-    if len(parts) == 1:
-        return parts[0]
     starts = np.concatenate([starts for starts, _ in parts])
     order = starts.argsort(kind="stable")
     part = joined([part for _, part in parts])
