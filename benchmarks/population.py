@@ -152,8 +152,11 @@ def _at_most(events: int, trials: int, p: float) -> float:
     if p <= 0 or p >= 1:
         return float(p <= 0 or events >= trials)
     logs = (
-        math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1)
-        + k * math.log(p) + (trials - k) * math.log1p(-p)
+        math.lgamma(trials + 1)
+        - math.lgamma(k + 1)
+        - math.lgamma(trials - k + 1)
+        + k * math.log(p)
+        + (trials - k) * math.log1p(-p)
         for k in range(events + 1)
     )
     return math.fsum(map(math.exp, logs))

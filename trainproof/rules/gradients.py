@@ -11,21 +11,21 @@ from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Ski
 from trainproof.model.rule import Doc, Variant
 
 from .examples import series, view
-from .interface import Bound, Companion, Companions, Each, Example, Optional, rule, where
-from .shape import fell
+from .interface import Bound, Companions, Each, Example, rule, where
+from .shape import first_improved, improved, principal
 from .statistics import (
+    FEW,
     MOST_BLOCKS,
     Mask,
     block_medians,
     median,
     printed_quantum,
     profile,
-    screen,
     shared_steps,
     stretches,
 )
 
-LOSS = Optional(Companion(Role.LOSS, Split.TRAIN))
+LOSSES = Companions(Role.LOSS, Split.TRAIN)
 
 
 @rule(
@@ -38,7 +38,7 @@ LOSS = Optional(Companion(Role.LOSS, Split.TRAIN))
     needs={
         "grad": Each((Role.GRAD_NORM,), points=5),
         "others": Companions(Role.GRAD_NORM),
-        "loss": LOSS,
+        "losses": LOSSES,
     },
     measures={
         "points": "values logged",
@@ -97,7 +97,7 @@ LOSS = Optional(Companion(Role.LOSS, Split.TRAIN))
 def zero_gradient(
     grad: Series,
     others: tuple[Series, ...],
-    loss: Series | None,
+    losses: tuple[Series, ...],
     *,
     in_a_row: Annotated[int, Bound("points", "zeros at the end that count", ge=2)] = 5,
     units: Annotated[
@@ -108,39 +108,43 @@ def zero_gradient(
     zeros = int(np.count_nonzero(zero))
     measured: dict[str, Value] = {"points": len(grad), "zeros": zeros}
     if zeros == len(grad):
-        return _all_zero(grad, others, loss, measured)
+        return _all_zero(grad, others, losses, measured)
     tail = stretches(zero).tail
     measured["tail"] = tail
     if tail < in_a_row:
         return Clean(measured)
     measured["before"] = median(grad.values[~zero][-5:])
     quantum = printed_quantum(grad.values) or 0.0
-    if float(measured["before"]) <= units * quantum or not _loss_present(grad, tail, loss):
+    if float(measured["before"]) <= units * quantum or not any(
+        _loss_present(grad, tail, loss) for loss in losses
+    ):
         return Undecided(measured)
     return Fired((Evidence(where(grad, len(grad) - tail), measured),))
 
 
 def _all_zero(
-    grad: Series, others: tuple[Series, ...], loss: Series | None, measured: dict[str, Value]
+    grad: Series,
+    others: tuple[Series, ...],
+    losses: tuple[Series, ...],
+    measured: dict[str, Value],
 ) -> Outcome:
     other = next((one for one in others if bool(np.any(one.values != 0))), None)
     if other is not None:
         evidence = Evidence(where(grad), {**measured, "other": other.tag}, "one-of-several")
         return Fired((evidence,))
-    if loss is None or screen(loss).nonfinite:
+    loss = first_improved(losses) or principal(losses)
+    if loss is None:
         return Fired((Evidence(where(grad), measured, "unclear"),))
     seen = profile(loss)
     measured |= {"loss_name": loss.tag, "loss_first": seen.first, "loss_last": seen.last}
-    if fell(seen):
+    if improved(loss):
         return Undecided(measured, Skip.NEED_DEGENERATE)
-    hides = 3 * seen.error > 0.05 * abs(seen.first) or len(loss) < 20
+    hides = 3 * seen.error > 0.05 * abs(seen.first) or len(loss) < FEW
     return Fired((Evidence(where(grad), measured, "unclear" if hides else "always"),))
 
 
-def _loss_present(grad: Series, tail: int, loss: Series | None) -> bool:
+def _loss_present(grad: Series, tail: int, loss: Series) -> bool:
     """Whether the loss is not zero on the rows where the gradient is."""
-    if loss is None:
-        return False
     both = shared_steps(grad, loss)
     beside = loss.values[both.there[both.here >= len(grad) - tail]]
     return int(np.count_nonzero(beside)) * 2 > len(beside)

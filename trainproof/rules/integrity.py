@@ -295,7 +295,11 @@ def _farthest(run: RunView) -> Series | None:
     """The series that reaches the highest step: of the losses, where there are any."""
     members = [one for one in run.series if one.split is Split.TRAIN] or list(run.series)
     losses = [one for one in members if one.role is Role.LOSS] or members
-    return max(losses, key=lambda one: int(one.steps[-1]), default=None)
+    return max(losses, key=_reach, default=None)
+
+
+def _reach(one: Series) -> tuple[int, bool, int]:
+    return int(one.steps[-1]), one.identity.component is None, len(one)
 
 
 def _plan(facts: Facts, farthest: Series, last: int) -> dict[str, Value] | None:

@@ -11,12 +11,12 @@ from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Ski
 from trainproof.model.rule import Doc, Variant
 
 from .examples import series, view
-from .interface import Bound, Companion, Companions, Declared, Each, Example, Optional, rule, where
-from .shape import fell
-from .statistics import Stretches, printed_quantum, profile, screen, stretches
+from .interface import Bound, Companions, Declared, Each, Example, rule, where
+from .shape import first_improved
+from .statistics import Stretches, printed_quantum, profile, stretches
 
 RATES = Each((Role.LR,), points=5)
-LOSS = Optional(Companion(Role.LOSS, Split.TRAIN))
+LOSSES = Companions(Role.LOSS, Split.TRAIN)
 
 
 @rule(
@@ -28,7 +28,7 @@ LOSS = Optional(Companion(Role.LOSS, Split.TRAIN))
     needs={
         "lr": RATES,
         "others": Companions(Role.LR),
-        "loss": LOSS,
+        "losses": LOSSES,
         "facts": Declared(),
     },
     measures={
@@ -63,7 +63,9 @@ LOSS = Optional(Companion(Role.LOSS, Split.TRAIN))
     fires=Example("zero on every row", view(series("learning_rate", [0.0] * 20))),
     silent=Example("a constant rate", view(series("learning_rate", [1e-3] * 20))),
 )
-def zero_rate(lr: Series, others: tuple[Series, ...], loss: Series | None, facts: Facts) -> Outcome:
+def zero_rate(
+    lr: Series, others: tuple[Series, ...], losses: tuple[Series, ...], facts: Facts
+) -> Outcome:
     zeros = len(lr) - int(np.count_nonzero(lr.values))
     measured: dict[str, Value] = {"points": len(lr), "zeros": zeros}
     if zeros < len(lr):
@@ -71,15 +73,11 @@ def zero_rate(lr: Series, others: tuple[Series, ...], loss: Series | None, facts
     other = next((one for one in others if bool(np.any(one.values != 0))), None)
     if other is not None:
         return Fired((Evidence(where(lr), {**measured, "other": other.tag}, "one-group"),))
-    if loss is not None and not screen(loss).nonfinite and len(loss) >= 5:
+    loss = first_improved(losses)
+    if loss is not None:
         seen = profile(loss)
-        if fell(seen):
-            shown: dict[str, Value] = {
-                "loss_name": loss.tag,
-                "loss_first": seen.first,
-                "loss_last": seen.last,
-            }
-            return Undecided({**measured, **shown}, Skip.NEED_DEGENERATE)
+        measured |= {"loss_name": loss.tag, "loss_first": seen.first, "loss_last": seen.last}
+        return Undecided(measured, Skip.NEED_DEGENERATE)
     rate = facts.learning_rate
     declared = "" if rate is None else f"; the run declares {rate:g}"
     return Fired((Evidence(where(lr), {**measured, "declared": declared}),))

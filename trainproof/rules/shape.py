@@ -174,6 +174,12 @@ def improved(series: Series) -> bool:
     return rose(profile(series)) if better else fell(profile(series))
 
 
+def principal(losses: Iterable[Series]) -> Series | None:
+    """The loss that tells most: finite, a total before a part, then the one of most points."""
+    finite = (one for one in losses if not screen(one).nonfinite)
+    return max(finite, key=lambda one: (one.identity.component is None, len(one)), default=None)
+
+
 def first_improved(candidates: Iterable[Series]) -> Series | None:
     return next((one for one in candidates if improved(one)), None)
 
