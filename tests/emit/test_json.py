@@ -59,6 +59,11 @@ def test_numbers_that_json_or_orjson_lack_are_spelled(value: float, spelled: obj
     assert orjson.loads(made)["reports"][0]["findings"][0]["measured"] == {"x": spelled}
 
 
+def test_what_a_run_declares_is_spelled_too() -> None:
+    made = report_json(report(subject(facts={"learning_rate": float("inf"), "seed": 1})))
+    assert orjson.loads(made)["reports"][0]["facts"] == {"learning_rate": "Infinity", "seed": 1}
+
+
 def test_spelling_changes_nothing_else() -> None:
     plain = report(subject(findings=[finding(measured={"b": 1.5, "a": "NaN"})]))
     raw = report(subject(findings=[finding(measured={"b": 1.5, "a": float("nan")})]))

@@ -63,7 +63,7 @@ def case_of(made: Report, name: str, fail_on: FailOn = FailOn.FAIL) -> etree._El
 
 def is_red(made: Report, fail_on: FailOn) -> bool:
     root = tree_of(made, fail_on)
-    return root.get("failures") != "0" or root.get("errors") != "0"
+    return int(root.get("failures", "")) + int(root.get("errors", "")) > 0
 
 
 def test_one_suite_for_each_run_and_one_case_for_each_rule() -> None:
