@@ -55,7 +55,7 @@ CONTAINERS = _words("stats metrics scalars logs summaries trainer")
 
 NEUTRAL = _words(
     "total avg average mean running current smoothed smooth ema raw final overall lm main all sum"
-    " per token sample value binary categorical sparse loss losses cost score reward rewards rew"
+    " per token sample binary categorical sparse loss losses cost score reward rewards rew"
     " return returns ret eprewmean"
 )
 """Words that do not make a component: ``total_loss`` is the total."""
