@@ -1,0 +1,303 @@
+"""Artifacts to runs. Pure: it sees paths and readers' names, never content.
+
+A run is what one verdict should be about. Its id is a directory relative to the root (``.`` for
+the root itself), or ``directory/stem`` for one of several logs that lie side by side. To teach
+it another tool's layout, add a row to ``LAYOUTS``, ``WRITERS`` or ``DIRECTORY_LOGS``; to teach it
+another way in which directories belong together, add a function to ``MERGES``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from .model.artifact import Artifact, Kind, Run
+
+Runs = Mapping[str, Sequence[Artifact]]
+"""Id to artifacts, for the runs that are directories."""
+
+# --- what the tools write -------------------------------------------------------------------------
+
+LAYOUTS = tuple(
+    re.compile(f"(?P<run>{run}){inside}", re.DOTALL)
+    for run, inside in (
+        # HF Trainer copies its state into each checkpoint: a prefix of the same run
+        (r"(?:.*/)?", r"checkpoint-\d+/"),
+        (r"(?:.*/)?catboost_info/", r".*"),
+        (r"(?:.*/)?wandb/(?:offline-|dryrun-)?run-\d{8}_\d{6}-\w+/", r".*"),
+        # MLflow: one file for each metric, whose name may hold slashes
+        (r"(?:.*/)?[0-9a-f]{32}/", r"(?:metrics|params|tags)/.*"),
+        # DVCLive
+        (r"(?:.*/)?", r"plots/metrics/.*"),
+        # MMEngine
+        (r"(?:.*/)?", r"vis_data/"),
+    )
+)
+"""Directories (with a slash after them) all of whose files belong to one run: ``run``."""
+
+WRITERS = frozenset(
+    {
+        *("tb", "tb_logs", "tblogs", "tensorboard", "tensorboard_logs", "tensorboard_log"),
+        *("tfevents", "tf_logs", "tf_events", "events", "event_files", "summaries"),
+        *("csv_logs", "csv_log"),
+    }
+)
+"""Names under which one of a run's loggers keeps its files."""
+
+TRAINER_LOGS = frozenset(
+    {
+        *("trainer_state.json", "trainer_log.jsonl", "running_log.txt"),
+        *("all_results.json", "train_results.json", "eval_results.json", "predict_results.json"),
+    }
+)
+"""Logs of HF Trainer and what is built on it: several of them are one run."""
+
+DIRECTORY_LOGS = TRAINER_LOGS | {
+    *("metrics.csv", "results.csv", "results.txt"),  # Lightning; Ultralytics and YOLOv5
+    *("metrics.json", "log.txt"),  # Detectron2, DETR
+    *("progress.csv", "result.json"),  # RLlib and baselines: the same run twice
+    *("cout.txt", "run.json"),  # Sacred, beside its metrics.json
+    *("loss.tsv", "training.log"),  # Flair
+    *("wandb-history.jsonl", "output.log"),  # W&B before 2021
+    *("learn_error.tsv", "test_error.tsv", "time_left.tsv", "catboost_training.json"),
+    "summary.csv",  # timm
+}
+"""Names that tools give to the log of a directory: it stands for the whole directory."""
+
+SPLITS = re.compile(
+    r"train(?:ing|_inner)?|val(?:id(?:ation)?)?|test|eval(?:uation)?(?:_.+)?|dev|learn", re.DOTALL
+)
+"""Sub-directories for the parts of the data: Keras, TF Estimator, fairseq, CatBoost."""
+
+_SCALARS = re.compile(r".+_\D+", re.DOTALL)
+"""``add_scalars`` writes to ``tag_key/``; a name that ends in a number is rather a run."""
+_HPARAMS = re.compile(r"\d{9,}\.\d+")
+"""``add_hparams`` writes to a directory named by the clock."""
+_ORIGIN = re.compile(r"tfevents\.\d+\.(?P<host>.+?)(?:\.(?P<pid>\d+)\.\d+)?(?:\.v2)?", re.DOTALL)
+"""``events.out.tfevents.TIME.HOST.PID.NUMBER``, or without the last two."""
+
+FAMILIES = {"csv": "table", "tsv": "table", "json": "json", "jsonl": "json", "ndjson": "json"}
+"""Suffixes of logs that are of one kind; whatever is not named here is text."""
+_SUFFIX = re.compile(
+    r"(?:\.(?:csv|tsv|json|jsonl|ndjson|log|txt|out|err)|(?<=\.log)\.\d{1,4})$", re.IGNORECASE
+)
+_SHARD = re.compile(r"(?<![a-z])((?:rank|node|worker|process)[._-]?)\d+", re.IGNORECASE)
+
+
+def group(artifacts: Iterable[Artifact]) -> tuple[Run, ...]:
+    """Every artifact in exactly one run; runs sorted by root and id, artifacts by path.
+
+    Configurations never make a directory of several logs one run, but one without a log beside
+    it is a run of its own: the caller sees that it has nothing to judge.
+    """
+    roots: dict[str, list[Artifact]] = defaultdict(list)
+    for artifact in artifacts:
+        roots[artifact.root].append(artifact)
+    return tuple(
+        Run(id, root, tuple(sorted(members, key=lambda a: a.path)))
+        for root, found in sorted(roots.items())
+        for id, members in sorted(_grouped(root, found).items())
+    )
+
+
+def _grouped(root: str, artifacts: Sequence[Artifact]) -> Runs:
+    if len(artifacts) == 1 and _is_file(root, artifacts[0].path):
+        return {_stem(artifacts[0].path): artifacts}
+    directories: dict[str, list[Artifact]] = defaultdict(list)
+    for artifact in artifacts:
+        directories[_split(artifact.path)[0]].append(artifact)
+    runs: dict[str, list[Artifact]] = defaultdict(list)
+    alone: dict[str, list[Artifact]] = defaultdict(list)
+    for directory, members in directories.items():
+        run = _laid_out(directory)
+        lone = {} if run is not None else _lone(members)
+        for artifact in members:
+            stem = lone.get(artifact.path)
+            if stem is not None:
+                alone[_join(directory, stem)].append(artifact)
+            else:
+                runs[directory if run is None else run].append(artifact)
+    for merge in MERGES:
+        if names := merge(runs):
+            runs = _renamed(runs, names)
+    for id, members in alone.items():
+        runs.setdefault(id, []).extend(members)  # named like a directory beside it: its log
+    return runs
+
+
+def _is_file(root: str, path: str) -> bool:
+    """Whether the root is that file itself, not the directory that holds it."""
+    return "/" not in path and root.rstrip("/").rpartition("/")[2] == path
+
+
+# --- one directory ----------------------------------------------------------------------------
+
+
+def _laid_out(directory: str) -> str | None:
+    """The run to which a tool's layout assigns everything in the directory."""
+    for layout in LAYOUTS:
+        match = layout.fullmatch(directory + "/")
+        if match is not None:
+            return match["run"].rstrip("/") or "."
+    return None
+
+
+def _lone(members: Iterable[Artifact]) -> Mapping[str, str]:
+    """Path to stem, for the logs of one directory that are runs of their own.
+
+    One log of each kind is one run that was written twice (a CSV and a text log, say); several
+    of one kind are several runs, unless they are the shards of one. Logs whose name stands for
+    the directory stay with it.
+    """
+    stems: dict[str, set[str]] = defaultdict(set)
+    lone = {}
+    for artifact in members:
+        name = _split(artifact.path)[1]
+        if artifact.kind is not Kind.LOG or _is_events(artifact) or name in TRAINER_LOGS:
+            continue
+        stem = _stem(name)
+        stems[FAMILIES.get(name.rpartition(".")[2].lower(), "text")].add(stem)
+        if name not in DIRECTORY_LOGS:
+            lone[artifact.path] = stem
+    return lone if any(len(found) > 1 for found in stems.values()) else {}
+
+
+def _stem(path: str) -> str:
+    """The file's name without its suffixes and without the number of the process it is of."""
+    name = _split(path)[1]
+    stem = name
+    while (suffix := _SUFFIX.search(stem)) is not None and suffix.start() > 0:
+        stem = stem[: suffix.start()]
+    return _SHARD.sub(r"\1", stem).rstrip("._-") or name
+
+
+# --- several directories --------------------------------------------------------------------------
+
+
+def _writer_parts(runs: Runs) -> Mapping[str, str]:
+    """Directories that one event writer made below its own: ``add_scalars``, ``add_hparams``.
+
+    Their files come from the process that wrote the file above them.
+    """
+    merged = {}
+    for id, members in runs.items():
+        parent, name = _split(id)
+        below = _SCALARS.fullmatch(name) or _HPARAMS.fullmatch(name)
+        if below and parent in runs and all(map(_is_events, members)):
+            above = _origins(runs[parent])
+            if above and _origins(members) <= above:
+                merged[id] = parent
+    return merged
+
+
+def _data_splits(runs: Runs) -> Mapping[str, str]:
+    """``train`` and ``validation`` of one parent; one alone, where the parent has events too."""
+    parts: dict[str, list[str]] = defaultdict(list)
+    for id, members in runs.items():
+        parent, name = _split(id)
+        if SPLITS.fullmatch(name) and all(map(_is_events, members)):
+            parts[parent].append(id)
+    return {
+        id: parent
+        for parent, ids in parts.items()
+        if len(ids) > 1 or any(map(_is_events, runs.get(parent, ())))
+        for id in ids
+    }
+
+
+def _writer_directories(runs: Runs) -> Mapping[str, str]:
+    """``run/tensorboard`` is ``run``."""
+    return {id: _split(id)[0] for id in runs if _split(id)[1] in WRITERS}
+
+
+def _twins(runs: Runs) -> Mapping[str, str]:
+    """``csv_logs/version_0`` and ``tensorboard_logs/version_0`` are ``version_0``."""
+    bare = {id: _without_writers(id) for id in runs}
+    sharing: dict[str, list[str]] = defaultdict(list)
+    for id, name in bare.items():
+        sharing[name].append(id)
+    return {id: name for id, name in bare.items() if len(sharing[name]) > 1 and id != name}
+
+
+def _without_writers(id: str) -> str:
+    kept = (part for part in id.split("/") if part not in WRITERS and part != "csv")
+    return "/".join(kept) or "."
+
+
+_BELOW_TRAINER = re.compile(r"(?P<run>(?:.*/)?)runs(?:/[^/]+){0,2}", re.DOTALL)
+
+
+def _trainer_runs(runs: Runs) -> Mapping[str, str]:
+    """HF Trainer logs to ``runs/DATE_HOST`` below its output directory, at each start anew."""
+    merged = {}
+    for id, members in runs.items():
+        match = _BELOW_TRAINER.fullmatch(id)
+        if match is None or not all(map(_is_events, members)):
+            continue
+        trainer = match["run"].rstrip("/") or "."
+        if any(_split(a.path)[1] in TRAINER_LOGS for a in runs.get(trainer, ())):
+            merged[id] = trainer
+    return merged
+
+
+def _log_directories(runs: Runs) -> Mapping[str, str]:
+    """``run/logs`` is ``run`` where that holds a log of its own."""
+    merged = {}
+    for id in runs:
+        parent, name = _split(id)
+        if name in ("log", "logs") and any(a.kind is Kind.LOG for a in runs.get(parent, ())):
+            merged[id] = parent
+    return merged
+
+
+MERGES: tuple[Callable[[Runs], Mapping[str, str]], ...] = (
+    _writer_parts,
+    _data_splits,
+    _writer_directories,
+    _twins,
+    _trainer_runs,
+    _log_directories,
+)
+"""In this order. Each maps the id of a directory to that of the one it belongs to: always a
+shorter one."""
+
+
+def _renamed(runs: Runs, names: Mapping[str, str]) -> dict[str, list[Artifact]]:
+    renamed: dict[str, list[Artifact]] = defaultdict(list)
+    for id, members in runs.items():
+        while id in names:
+            id = names[id]  # noqa: PLW2901
+        renamed[id] += members
+    return renamed
+
+
+# --- paths ----------------------------------------------------------------------------------------
+
+
+def _split(path: str) -> tuple[str, str]:
+    """Directory and name; the directory of a path without a slash is ``.``, that of ``.`` too."""
+    directory, slash, name = path.rpartition("/")
+    return (directory, name) if slash else (".", "" if path == "." else name)
+
+
+def _join(directory: str, name: str) -> str:
+    return name if directory == "." else f"{directory}/{name}"
+
+
+def _is_events(artifact: Artifact) -> bool:
+    return artifact.reader == "tfevents" or "tfevents" in _split(artifact.path)[1]
+
+
+def _origins(artifacts: Iterable[Artifact]) -> frozenset[str]:
+    """The processes that wrote the event files, as far as the names tell: host and process id.
+
+    A name that does not tell is an origin of its own.
+    """
+    names = (_split(artifact.path)[1] for artifact in artifacts if _is_events(artifact))
+    return frozenset(_origin(name) for name in names)
+
+
+def _origin(name: str) -> str:
+    match = _ORIGIN.fullmatch(name.removeprefix("events.out."))
+    return name if match is None else f"{match['host']}/{match['pid']}"
