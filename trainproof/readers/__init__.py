@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .catboost import CatBoostDocument, CatBoostTable
 from .coqui import Coqui
 from .delimited import Delimited
 from .hf_trainer import HfTrainer
@@ -10,6 +11,7 @@ from .json_document import JsonDocument
 from .jsonl import JsonLines
 from .mlflow import MlflowMetric, MlflowParam, MlflowRun
 from .tfevents import TfEvents
+from .wandb import Wandb, WandbSummary
 
 READERS: tuple[Reader, ...] = (
     TfEvents(),
@@ -18,6 +20,10 @@ READERS: tuple[Reader, ...] = (
     MlflowMetric(),
     MlflowRun(),
     MlflowParam(),
+    Wandb(),
+    WandbSummary(),
+    CatBoostTable(),
+    CatBoostDocument(),
     JsonDocument(),
     JsonLines(),
     Delimited(),
