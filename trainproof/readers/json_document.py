@@ -15,7 +15,7 @@ from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.data import Facts, FaultCode, Item, NotJudgeable, Role
 
 from .interface import Options
-from .json_text import loads, loads_partial, object_spans, salvage, uncollected
+from .json_text import loads, loads_leniently, loads_partial, object_spans, salvage, uncollected
 from .names import axis_rank, classify
 from .sheet import MAX_COLUMNS, Row, Sheet, number
 from .text import FaultLog, TextSource, decode_head, read_document
@@ -75,9 +75,8 @@ def _parse(data: bytes, sheet: Sheet, faults: FaultLog) -> object:
         document, cut = _cut(data, str(error), faults)
     if isinstance(document, dict):
         columns = _history(document)
-        if cut and columns:
-            last = next(reversed(columns))
-            columns[last] = columns[last][:-1]  # a number may have lost its last digits
+        if cut and columns and data[-1:].isdigit():
+            columns[next(reversed(columns))].pop()  # the number may have lost digits
         sheet.add(list(_rows(columns)), None)
     return document
 
@@ -122,6 +121,9 @@ def _knows(name: str) -> bool:
 def _begun(head: bytes) -> object:
     """What the head holds of one document; None where another record follows the first."""
     try:
+        if head.startswith(b"["):
+            rows = object_spans(head, 0).objects
+            return [loads_leniently(head[row.begin : row.end]) for row in rows[:1]]
         return loads(head)
     except ValueError as error:
         return loads_partial(head) if "EOF" in str(error) else None

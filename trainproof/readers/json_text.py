@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 import jiter
 
@@ -27,9 +28,11 @@ def loads(data: bytes) -> object:
     return jiter.from_json(data, allow_inf_nan=True, cache_mode="keys")
 
 
-def loads_partial(data: bytes) -> object:
-    """What a JSON text that is cut anywhere holds up to there. Raises ValueError."""
-    return jiter.from_json(data, allow_inf_nan=True, partial_mode=True)
+def loads_partial(data: bytes, *, cut_strings: bool = False) -> object:
+    """What a JSON text that is cut anywhere holds up to there; with ``cut_strings`` also the
+    beginning of a string that is cut. Raises ValueError."""
+    mode: Literal[True, "trailing-strings"] = "trailing-strings" if cut_strings else True
+    return jiter.from_json(data, allow_inf_nan=True, partial_mode=mode)
 
 
 def loads_leniently(data: bytes) -> object:

@@ -54,8 +54,9 @@ ENOUGH = 1000
 
 
 def _is_record(line: str, *, partial: bool = False) -> bool:
+    data = line.encode("utf-8", "replace")
     try:
-        record = (loads_partial if partial else loads)(line.encode("utf-8", "replace"))
+        record = loads_partial(data, cut_strings=True) if partial else loads_leniently(data)
     except ValueError:
         return False
     return isinstance(record, dict) and bool(record)
