@@ -369,6 +369,16 @@ def test_a_record_with_right_checksums_that_is_no_event_is_corrupt(payload: byte
     assert fault == Fault(FaultCode.CORRUPT, NAME, detail, fatal=True)
 
 
+def test_a_step_without_an_end_in_a_record_like_the_others_is_corrupt() -> None:
+    known = tb.scalar("loss", 1.0, 1)
+    endless = tb.fixed64(1, bytes(8)) + b"\x10" + b"\xff" * (len(known) - 16 - 10)
+    column, fault = read(tb.event_file([known, known, tb.frame(endless)]))
+    assert isinstance(column, Column)
+    assert len(column) == 2
+    assert isinstance(fault, Fault)
+    assert fault.code is FaultCode.CORRUPT
+
+
 def test_deep_nesting_is_not_entered() -> None:
     deep = b""
     for _ in range(5000):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import google_crc32c
 
-from .event import STEP, WALL_TIME, Event, Scalar, decode_event
+from .event import STEP, WALL_TIME, Event, decode_event
 from .framing import FOOTER, HEADER, MASK_DELTA, length_crc, payload_end, verify_payload
 from .limits import Limits
 from .points import Points
@@ -85,7 +85,9 @@ class RecordDecoder:
             if ((crc >> 15 | crc << 17) + MASK_DELTA) & 0xFFFFFFFF != _foot(data, end)[0]:
                 break
             body = at + _START
-            if step > 127 > data[body]:
+            if step_key != STEP:
+                step, body = 0, at + HEADER + STEP_KEY_AT
+            elif step > 127 > data[body]:
                 step += (data[body] - 1) << 7
                 body += 1
             elif step > 127:
@@ -93,7 +95,7 @@ class RecordDecoder:
             tail, appends = layouts.get(end - body, _NO_LAYOUTS)
             value_at = end - tail
             known = appends.get(data[body:value_at] + data[value_at + _FLOAT : end])
-            if known is None or wall_key != WALL_TIME or step_key != STEP:
+            if known is None or wall_key != WALL_TIME:
                 break
             add_step, add_wall, add_value = known
             add_step(step)
@@ -114,12 +116,13 @@ class RecordDecoder:
         for one in event.scalars:
             self._points.of(one.tag).append(event.step, event.wall, one.value)
         if _one_float(event, start):
-            self._remember(data, start, end, event.scalars[0])
+            self._remember(data, start, end, event)
         return end + FOOTER
 
-    def _remember(self, data: bytes, start: int, end: int, one: Scalar) -> None:
+    def _remember(self, data: bytes, start: int, end: int, event: Event) -> None:
         """Keep the layout of a payload with one float, while there is room."""
-        body = varint(data, start + STEP_AT)[1]
+        body = varint(data, start + STEP_AT)[1] if event.step_at > 0 else start + STEP_KEY_AT
+        one = event.scalars[0]
         size, tail = end - body, end - one.at
         if size > _MAX_LAYOUT or not self._room:
             return
@@ -134,11 +137,11 @@ class RecordDecoder:
 
 
 def _one_float(event: Event, start: int) -> bool:
-    """The event is a wall time, a step and one 32-bit float, each stated where it is looked
-    for and nowhere else (a field that is repeated later would count instead)."""
+    """The event is a wall time, perhaps a step, and one 32-bit float, each stated where it is
+    looked for and nowhere else (a field that is repeated later would count instead)."""
     return (
         event.wall_at == start + WALL_AT
-        and event.step_at == start + STEP_AT
+        and event.step_at in (start + STEP_AT, -1)
         and len(event.scalars) == 1
         and event.scalars[0].form == "<f4"
     )

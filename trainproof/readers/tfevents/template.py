@@ -43,9 +43,6 @@ class Rows:
         """What stands at ``offset`` of each record, (count,), unaligned and in place."""
         return np.ndarray((self.count,), dtype, self.buffer, self.start + offset, (self.stride,))
 
-    def first(self, count: int) -> Rows:
-        return Rows(self.buffer, self.start, self.stride, count)
-
 
 class Hole(NamedTuple):
     """A logged float in a record: its tag, its offset from the record's first byte, its type."""
@@ -76,9 +73,9 @@ class Numbers:
 class Template:
     """The shape of a record that begins with wall time and step and holds floats only.
 
-    ``length``: of its payload. ``step_width``: bytes of its step. ``fixed``: ``(offset, bytes)``
-    of all that is not wall time, step, float or data checksum, the frame's header included.
-    ``blank_crc``: the payload's checksum with zeros for all its numbers.
+    ``length``: of its payload. ``step_width``: bytes of its step, 0 without one. ``fixed``:
+    ``(offset, bytes)`` of all that is not wall time, step, float or data checksum, the frame's
+    header included. ``blank_crc``: the payload's checksum with zeros for all its numbers.
     """
 
     length: int
@@ -150,8 +147,9 @@ def _words(offset: int, raw: bytes) -> list[Word]:
 
 
 def _ends_alike(words: Words, width: int) -> Bools:
-    """Which words are the key of the step and a varint of exactly ``width`` bytes."""
-    mask, want = 0xFF, STEP
+    """Which words are the key of the step and a varint of exactly ``width`` bytes; any are
+    when there is no step."""
+    mask, want = (0xFF, STEP) if width else (0, 0)
     for place in range(1, width + 1):
         mask |= 0x80 << 8 * place
         want |= (0x80 if place < width else 0) << 8 * place
@@ -184,9 +182,11 @@ class Templates:
         if length > MAX_LENGTH or length <= STEP_AT or data[start] != WALL_TIME:
             return None
         width = _step_width(data, start)
-        candidates = self._known.setdefault((length, width), []) if width else []
+        if width is None:
+            return None
+        candidates = self._known.setdefault((length, width), [])
         found = next((one for one in candidates if one.fits(data, at)), None)
-        if found is None and width and self._room:
+        if found is None and self._room:
             found = _learn(data, at, end, width, self._limits)
             if found:
                 self._room -= 1
@@ -194,13 +194,14 @@ class Templates:
         return found
 
 
-def _step_width(data: bytes, start: int) -> int:
-    """Bytes of the step behind the wall time of a payload; 0 when there is no short one."""
+def _step_width(data: bytes, start: int) -> int | None:
+    """Bytes of the step behind the wall time of a payload, 0 without one; None when it is too
+    long for a template."""
     if data[start + STEP_KEY_AT] != STEP:
         return 0
     first = start + STEP_AT
     step = data[first : first + _MAX_STEP_WIDTH]
-    return next((width for width, byte in enumerate(step, 1) if byte < 128), 0)
+    return next((width for width, byte in enumerate(step, 1) if byte < 128), None)
 
 
 def _learn(data: bytes, at: int, end: int, width: int, limits: Limits) -> Template | None:
@@ -211,11 +212,10 @@ def _learn(data: bytes, at: int, end: int, width: int, limits: Limits) -> Templa
         event = decode_event(data, start, stop, limits.tags)
     except Damage:
         return None
-    if not _regular(event, start):
+    if not _regular(event, start, width):
         return None
     holes = tuple(Hole(one.tag, one.at - at, one.form) for one in event.scalars)
-    step_at = _STEP_KEY + 1
-    numbers = [(HEADER + WALL_AT, 8), (_STEP_KEY, 1 + width)]
+    numbers = [(HEADER + WALL_AT, 8), (_STEP_KEY, 1 + width if width else 0)]
     numbers += [(hole.offset, int(hole.form[-1])) for hole in holes]
     blank = bytearray(data[at:stop])
     fixed, done = [], 0
@@ -223,17 +223,17 @@ def _learn(data: bytes, at: int, end: int, width: int, limits: Limits) -> Templa
         fixed.append((done, bytes(blank[done:offset])))
         done = offset + size
     fixed.append((done, bytes(blank[done:])))
-    for offset, size in [numbers[0], (step_at, width), *numbers[2:]]:
+    for offset, size in [numbers[0], (_STEP_KEY + 1, width), *numbers[2:]]:
         blank[offset : offset + size] = bytes(size)
     crc = google_crc32c.value(bytes(blank[HEADER:]))
     return Template(end - at - HEADER - FOOTER, width, holes, tuple(f for f in fixed if f[1]), crc)
 
 
-def _regular(event: Event, start: int) -> bool:
+def _regular(event: Event, start: int, width: int) -> bool:
     places = [one.at for one in event.scalars]
     return (
         event.wall_at == start + WALL_AT
-        and event.step_at == start + STEP_AT
+        and event.step_at == (start + STEP_AT if width else -1)
         and 0 < len(places) <= _MAX_HOLES
         and all(one.form for one in event.scalars)
         and places == sorted(places)

@@ -49,10 +49,14 @@ def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
     when ``data`` ends within one.
     """
     while at < end:
-        tag, start = varint(data, at)
+        tag, start = data[at], at + 1
+        if tag > 127:  # nearly never; a call per field would cost more than all the rest
+            tag, start = varint(data, at)
         kind = tag & 7
         if kind == BYTES:
-            size, start = varint(data, start)
+            size, start = data[start], start + 1
+            if size > 127:
+                size, start = varint(data, start - 1)
             at = start + size
         elif kind == VARINT:
             at = varint(data, start)[1]
