@@ -35,7 +35,7 @@ def hang() -> None:
 def allocate() -> None:
     hoard = []
     while True:
-        hoard.append(bytearray(1 << 27))
+        hoard.append(bytearray(1 << 30))
 
 
 def babble() -> None:

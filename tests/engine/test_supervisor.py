@@ -18,6 +18,12 @@ SOUND = ("TP-HOSTILE-NOTHING", "TP-HOSTILE-BABBLE")
 LIMITS = Limits(step_seconds=3.0, memory_bytes=1 << 30)
 
 
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers find the plugin as they would find an installed one."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+
+
 def run_of(directory: Path, *deeds: str) -> Run:
     """A run with one file per deed, in order."""
     artifacts = []
