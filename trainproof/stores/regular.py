@@ -30,8 +30,14 @@ def open_regular(name: str, dir_fd: int | None = None) -> BinaryIO:
 def open_below(base: str, path: str) -> BinaryIO:
     """The regular file at ``path`` below the directory ``base``, following no link on the way.
 
-    Raises OSError; ELOOP or ENOTDIR where a link is in the way.
+    Raises OSError; ELOOP or ENOTDIR where a link is in the way. Fastest where ``base`` is a
+    resolved path.
     """
+    full = os.path.join(base, path)
+    stream = open_regular(full)
+    if _opened(stream) == full:
+        return stream
+    stream.close()
     *directories, name = path.split("/")
     descriptor = os.open(base, _DIRECTORY)
     try:
@@ -42,6 +48,14 @@ def open_below(base: str, path: str) -> BinaryIO:
         return open_regular(name, descriptor)
     finally:
         os.close(descriptor)
+
+
+def _opened(stream: BinaryIO) -> str | None:
+    """Where the kernel found the file: one call, against two for each directory on the way."""
+    try:
+        return os.readlink(f"/proc/self/fd/{stream.fileno()}")
+    except OSError:  # not Linux
+        return None
 
 
 def reason(error: Exception) -> str:
