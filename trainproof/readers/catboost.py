@@ -28,17 +28,14 @@ from trainproof.model.data import (
 
 from .boosting import meanings
 from .interface import Options
-from .json_text import loads, loads_partial
+from .json_object import read_object
 from .sheet import MAX_COLUMNS, MAX_STEP, Row, Sheet, number
-from .text import FaultLog, TextSource, decode_head, read_document
+from .text import FaultLog, TextSource, decode_head
 
 TABLES = {"learn_error.tsv": Split.TRAIN, "test_error.tsv": Split.EVAL}
 STEP = "iter"
 BEST = {"Min": Direction.LOWER, "Max": Direction.HIGHER}
 META = re.compile(r'\s*\{\s*"meta"\s*:\s*\{')
-
-MAX_DOCUMENT = 64 << 20
-"""Bytes of a document, which is parsed as a whole."""
 
 MAX_SETS = 64
 """Evaluation sets that are read."""
@@ -111,35 +108,18 @@ class CatBoostDocument:
 
     def read(self, artifact: Artifact, stream: BinaryIO, options: Options) -> Iterator[Item]:
         faults = FaultLog(artifact.path)
-        data = read_document(TextSource(stream, faults).chunks(), faults, MAX_DOCUMENT)
-        document, cut = _parsed(data, faults) if data is not None else ({}, True)
-        meta, rows = document.get("meta"), document.get("iterations")
+        document = read_object(stream, faults)
+        meta, rows = document.members.get("meta"), document.members.get("iterations")
         found = False
         if isinstance(meta, dict) and isinstance(rows, list):
-            kept = rows[: len(rows) - cut]  # the last of a cut document may lack digits
+            kept = rows[:-1] if document.cut else rows
             for column in _columns(meta, kept, faults, options):
                 found = True
                 yield column
-            yield _facts(meta, cut)
+            yield _facts(meta, document.cut)
         yield from faults
         if not found and not any(fault.fatal for fault in faults):
             yield NotJudgeable(Content.HEADER_ONLY, "no iterations")
-
-
-def _parsed(data: bytes, faults: FaultLog) -> tuple[Mapping[str, object], bool]:
-    """The document, or what there is of it and True."""
-    cut = False
-    try:
-        document = loads(data)
-    except ValueError as error:
-        cut = True
-        try:
-            document = loads_partial(data)
-        except ValueError:
-            faults.add(FaultCode.CORRUPT, f"not JSON: {error}", fatal=True)
-            return {}, True
-        faults.add(FaultCode.TRUNCATED, "the file is cut", data.count(b"\n") + 1)
-    return (document, cut) if isinstance(document, dict) else ({}, cut)
 
 
 def _facts(meta: Mapping[str, object], cut: bool) -> Facts:

@@ -1,0 +1,56 @@
+"""A JSON object read as a whole, also when the file is cut in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from trainproof.model.data import FaultCode
+
+from .json_text import loads, loads_partial
+from .text import FaultLog, TextSource, decode_head, read_document
+
+MAX_DOCUMENT = 64 << 20
+"""Bytes of a document; parsed, it takes about three times that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """``cut``: the end is missing; the last number that is there may lack digits."""
+
+    members: Mapping[str, object] = field(default_factory=dict)
+    cut: bool = False
+
+
+def read_object(stream: BinaryIO, faults: FaultLog) -> Document:
+    """The object that a file holds; empty where it holds something else."""
+    data = read_document(TextSource(stream, faults).chunks(), faults, MAX_DOCUMENT)
+    if data is None:
+        return Document(cut=True)
+    try:
+        return Document(_object(loads(data)))
+    except ValueError as error:
+        why = f"not JSON: {error}"
+    try:
+        members = _object(loads_partial(data))
+    except ValueError:
+        faults.add(FaultCode.CORRUPT, why, fatal=True)
+        return Document(cut=True)
+    faults.add(FaultCode.TRUNCATED, "the file is cut", data.count(b"\n") + 1)
+    return Document(members, cut=True)
+
+
+def begun_object(head: bytes) -> Mapping[str, object]:
+    """What the first bytes of a file hold of an object."""
+    text = decode_head(head).lstrip()
+    if not text.startswith("{"):
+        return {}
+    try:
+        return _object(loads_partial(text.encode("utf-8", "replace")))
+    except ValueError:
+        return {}
+
+
+def _object(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
