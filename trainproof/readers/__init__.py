@@ -10,8 +10,10 @@ from .interface import Reader
 from .json_document import JsonDocument
 from .jsonl import JsonLines
 from .mlflow import MlflowMetric, MlflowParam, MlflowRun
+from .sacred import SacredMetrics, SacredRun
 from .tfevents import TfEvents
 from .wandb import Wandb, WandbSummary
+from .yolo import YoloResults
 
 READERS: tuple[Reader, ...] = (
     TfEvents(),
@@ -24,6 +26,9 @@ READERS: tuple[Reader, ...] = (
     WandbSummary(),
     CatBoostTable(),
     CatBoostDocument(),
+    SacredMetrics(),
+    SacredRun(),
+    YoloResults(),
     JsonDocument(),
     JsonLines(),
     Delimited(),
