@@ -5,6 +5,7 @@ from __future__ import annotations
 from .catboost import CatBoostDocument, CatBoostTable
 from .coqui import Coqui
 from .delimited import Delimited
+from .gbdt import BoostingLog, EvalsResult
 from .hf_trainer import HfTrainer
 from .interface import Reader
 from .json_document import JsonDocument
@@ -28,6 +29,8 @@ READERS: tuple[Reader, ...] = (
     CatBoostDocument(),
     SacredMetrics(),
     SacredRun(),
+    EvalsResult(),
+    BoostingLog(),
     YoloResults(),
     JsonDocument(),
     JsonLines(),

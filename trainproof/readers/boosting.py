@@ -63,3 +63,15 @@ def _plain(name: str) -> str:
     """``NDCG:top=10;type=Base``, ``ndcg@5`` and ``ndcg@5-`` are all ``ndcg``."""
     stem = name.partition(":")[0].partition("@")[0]
     return "".join(char for char in stem.lower() if char.isalnum())
+
+
+def is_known(name: str) -> bool:
+    """Whether one of the three libraries has a metric of this name."""
+    return _plain(name) in OBJECTIVES | HIGHER | LOWER
+
+
+def split_of_set(name: str) -> Split:
+    """What the name of a data set says. All but the training set are there to stop on, whatever
+    they are called: their metrics are those of an evaluation."""
+    lower = name.lower()
+    return Split.TRAIN if "train" in lower or lower == "learn" else Split.EVAL
