@@ -84,6 +84,7 @@ def test_a_line_holds_an_iteration_and_metrics(
         "step 1 train-loss:0.5\n",
         "[INFO]\ttrain-rmse:0.5\n",
         "rows [3]  of-these: 5\n",
+        "[1]\t" + "\t" * 3000 + "\n",
     ],
 )
 def test_other_texts_are_not_claimed(head: str) -> None:

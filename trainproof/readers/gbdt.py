@@ -32,7 +32,7 @@ STEP = "iteration"
 NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|inf|nan)"
 ITERATION = re.compile(r"(?:^|.*\s)\[(?P<step>\d{1,15})\](?P<metrics>(?:\t| {2,}).*)", re.DOTALL)
 METRIC = re.compile(
-    r"[\t ]+(?P<set>[^\s:'-][^\t:'-]{0,99})(?:-|'s )(?P<part>train |valid )?"
+    r"(?<![\t ])[\t ]+(?P<set>[^\s:'-][^\t:'-]{0,99})(?:-|'s )(?P<part>train |valid )?"
     rf"(?P<metric>[^\s:][^\t]{{0,99}}?):\s?(?P<value>{NUMBER})(?:\s?\+\s?{NUMBER})?(?=\s|$)",
     re.IGNORECASE,
 )
