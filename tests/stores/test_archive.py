@@ -534,6 +534,18 @@ def test_what_is_no_archive_is_an_error(tmp_path: Path) -> None:
     assert Unfolded(tmp_path, b"step,loss\n").errors == [(".", "not an archive of runs")]
 
 
+def test_a_full_disk_is_not_the_archives_damage(tmp_path: Path) -> None:
+    (tmp_path / "runs.zip").write_bytes(zipped(FILES))
+    for number, full in enumerate(("/dev/full", "/nowhere/at/all")):
+        target = tmp_path / str(number)
+        target.mkdir()
+        (target / "incoming").symlink_to(full)
+        (item,) = spool(str(tmp_path / "runs.zip"), str(target))
+        assert isinstance(item, StoreError)
+        assert item.path == "."
+        assert item.detail.startswith("cannot spool: No ")
+
+
 # --- the index ----------------------------------------------------------------------------------
 
 

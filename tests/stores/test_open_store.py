@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from trainproof.stores import Entry, StoreError, local_path, open_store
+from trainproof.stores.archive import spool
 
 
 @pytest.fixture
@@ -60,3 +62,13 @@ def test_globs_and_links_are_passed_on(root: Path) -> None:
     (root / "c.csv").write_bytes(b"z")
     store = open_store(str(root), True, include=("*.csv",), exclude=("c.csv",))
     assert [item.path for item in store.walk() if isinstance(item, Entry)] == ["a.csv", "b.csv"]
+
+
+def test_a_spooled_archive_is_opened_from_its_spool(root: Path) -> None:
+    with zipfile.ZipFile(root / "runs.zip", "w") as archive:
+        archive.writestr("run/a.csv", b"step")
+    (root / "spool").mkdir()
+    assert len(list(spool(str(root / "runs.zip"), str(root / "spool")))) == 1
+    store = open_store(str(root / "runs.zip"), spool=str(root / "spool"), exclude=("*.log",))
+    assert list(store.walk()) == [Entry("run/a.csv", 4)]
+    assert store.open("run/a.csv").read() == b"step"
