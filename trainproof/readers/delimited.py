@@ -22,7 +22,7 @@ from trainproof.model.data import Facts, FaultCode, Floats, Item, NotJudgeable, 
 from .interface import HEAD, Options
 from .json_text import loads, uncollected
 from .names import axis_rank, classify
-from .sheet import ABSENT, BARE, Row, Sheet, number
+from .sheet import ABSENT, BARE, MAX_COLUMNS, Row, Sheet, number
 from .text import Block, FaultLog, TextSource, decode_head
 
 DELIMITERS = (",", ";", "\t")
@@ -117,7 +117,7 @@ class _Layout:
         """From the first line that counts; None where it is not one of a table."""
         delimiter = max(DELIMITERS, key=line.count)
         cells = _cells(line, delimiter)
-        if len(cells) < 2 or any(len(cell) > 200 for cell in cells):
+        if not 2 <= len(cells) <= MAX_COLUMNS or any(len(cell) > 200 for cell in cells):
             return None
         if _is_header(cells):
             return cls(delimiter, _tags(_unique(cells), path), True)
@@ -192,6 +192,9 @@ def _fill(source: TextSource, path: str, sheet: Sheet, faults: FaultLog) -> _Lay
         rest: Block | None = block
         if table is None:
             layout, rest = _begin(block, path)
+            if layout is None:
+                detail = f"the first line is not one of a table of 2 to {MAX_COLUMNS} columns"
+                faults.add(FaultCode.CORRUPT, detail, fatal=True)
             if layout is None or layout.hopeless:
                 return layout
             table = _Table(layout, path, sheet, faults)
@@ -227,7 +230,7 @@ class _Table:
     names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.names = self.layout.names
+        self.names = self.sheet.header = self.layout.names
 
     def add(self, block: Block) -> None:
         data = block.data if block.data.endswith(b"\n") else block.data + b"\n"

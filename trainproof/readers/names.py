@@ -289,6 +289,9 @@ def _entries(table: Iterable[tuple[Role, Direction, str]]) -> tuple[Quantity, ..
 
 
 _QUANTITIES = _entries(QUANTITIES)
+_BY_FIRST_WORD: dict[str, list[int]] = {}
+for _rank, _one in enumerate(_QUANTITIES):
+    _BY_FIRST_WORD.setdefault(_one.words[0], []).append(_rank)
 _EXACT = {one.words: one for one in _entries(EXACT)}
 _PLACES = {
     tuple(phrase.split()): Place(rank, role, axis)
@@ -374,18 +377,23 @@ def _quantity(rest: Sequence[str]) -> tuple[Quantity, frozenset[int]] | None:
     """The first entry in the tag, and its positions in ``rest`` (numbers between do not count)."""
     positions = [i for i, word in enumerate(rest) if not word.isdigit()]
     words = [rest[i] for i in positions]
-    for one in _QUANTITIES:
-        at = _find(one.words, words)
-        if at is not None:
-            return one, frozenset(positions[at : at + len(one.words)])
-    return None
+    found = [
+        (rank, at)
+        for at, word in enumerate(words)
+        for first in {word, word.rstrip(DIGITS)}
+        for rank in _BY_FIRST_WORD.get(first, ())
+        if _stands(_QUANTITIES[rank].words, words, at)
+    ]
+    if not found:
+        return None
+    rank, at = min(found)
+    one = _QUANTITIES[rank]
+    return one, frozenset(positions[at : at + len(one.words)])
 
 
-def _find(phrase: Sequence[str], words: Sequence[str]) -> int | None:
-    for at in range(len(words) - len(phrase) + 1):
-        if all(_is(word, words[at + i]) for i, word in enumerate(phrase)):
-            return at
-    return None
+def _stands(phrase: Sequence[str], words: Sequence[str], at: int) -> bool:
+    here = words[at : at + len(phrase)]
+    return len(here) == len(phrase) and all(map(_is, phrase, here))
 
 
 def _is(word: str, token: str) -> bool:

@@ -112,6 +112,7 @@ class Sheet:
     faults: FaultLog
     rows: int = 0
     full: bool = False
+    header: tuple[str, ...] = ()
     summary: Row | None = None
     text: set[str] = field(default_factory=set)
     _lines: array[int] = field(default_factory=lambda: array("q"))
@@ -124,8 +125,10 @@ class Sheet:
 
     @property
     def names(self) -> list[str]:
-        """The numeric columns, in order of appearance."""
-        return list(self._names)
+        """The numeric columns: those of the header in its order, others as they appeared."""
+        rest = len(self.header)
+        place = {name: i for i, name in enumerate(self.header)}
+        return sorted(self._names, key=lambda name: place.get(name, rest))
 
     # --- filling -----------------------------------------------------------------------------
 
@@ -301,7 +304,7 @@ class Sheet:
         steps, axis = self._steps(options)
         lines = np.frombuffer(self._lines, dtype=np.int64) if self._lined else None
         places = _Places(steps, lines, self._walls())
-        for name in self._names:
+        for name in self.names:
             groups = [group for group in self._groups.values() if name in group.values]
             if len(groups) > 1 and sum(len(group.rows) for group in groups) == self.rows:
                 here, values = places.whole, self.scattered(name)
