@@ -69,7 +69,7 @@ class TfEvents:
 
     def _drain(self, artifact: Artifact, stream: BinaryIO, points: Points) -> Fault | None:
         """Decode the whole stream into ``points``; returns why it ended early, if it did."""
-        window = Window(stream, min(self._tuning.block, artifact.size))
+        window = Window(stream, self._tuning.block)
         path, decoder, done = artifact.path, None, 0
         try:
             while window.advance(done):

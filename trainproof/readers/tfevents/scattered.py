@@ -148,11 +148,16 @@ def boundaries(data: bytes, at: int) -> tuple[Ints, Ints, int]:
 
 
 def _walk(data: bytes, at: int) -> array[int]:
-    """The lengths of the records from ``at``, of which only the low 16 bits are looked at."""
+    """The lengths of the records from ``at`` up to one of 65536 bytes; not proven here.
+
+    Without that end it would go on from some place within a large record, block after block.
+    """
     lengths = array("H")
     append = lengths.append
     last = len(data) - FRAME
     while at <= last:
+        if data[at + 2] or data[at + 3]:
+            break
         length = data[at] | data[at + 1] << 8
         append(length)
         at += length + FRAME

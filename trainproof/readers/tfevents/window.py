@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import BinaryIO, Protocol, cast
 
+import numpy as np
+
 _LEAST = 4096
 
 
@@ -23,7 +25,7 @@ class Window:
 
     def __init__(self, stream: BinaryIO, block: int) -> None:
         self._stream = cast(_ReadsInto, stream)
-        self._buffer = bytearray(max(block, _LEAST))
+        self._buffer = _room(max(block, _LEAST))
         self.base = 0
         self.data = b""
 
@@ -36,13 +38,17 @@ class Window:
         """
         rest = len(self.data) - done
         if rest > len(self._buffer) // 2:
-            self._buffer = bytearray(2 * len(self._buffer))
+            self._buffer = _room(2 * len(self._buffer))
         self._buffer[:rest] = self.data[done:]
         self.data = b""
         self.base += done
-        view = memoryview(self._buffer)
-        filled = rest
-        while filled < len(view) and (count := self._stream.readinto(view[filled:])):
+        filled, size = rest, len(self._buffer)
+        while filled < size and (count := self._stream.readinto(self._buffer[filled:])):
             filled += count
-        self.data = bytes(view[:filled])
+        self.data = bytes(self._buffer[:filled])
         return filled > rest
+
+
+def _room(size: int) -> memoryview:
+    """Memory of which only what is written to becomes real; a bytearray is filled with zeros."""
+    return np.empty(size, np.uint8).data
