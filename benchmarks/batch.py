@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.support.tfevents import write_scalars
+from tests.support.tfevents import event, simple, summary, version
 
 from .side_by_side import Measured, measure, once, table
 
@@ -51,7 +51,7 @@ def main() -> None:
             for jobs in (2, 1)
         }
         if options.peer_python:
-            commands["0.22, one process"] = [options.peer_python, "-c", _PEER, directory]
+            commands["0.22, one process"] = [options.peer_python, "-P", "-c", _PEER, directory]
         measured = measure(commands, options.repetitions)
         if options.peer_python:
             measured["0.22, shell loop"] = looped(options, root)
@@ -79,14 +79,17 @@ def make_runs(root: Path, count: int) -> None:
         run.mkdir()
         state = {"global_step": 600, "log_history": _rows(noise), "max_steps": 600}
         (run / "trainer_state.json").write_text(json.dumps(state, indent=2))
-        steps = list(range(1, 101))
-        write_scalars(
-            run / "events.out.tfevents.1700000000.host.1.0",
-            {
-                tag: (steps, [_loss(step / 100, noise) for step in steps])
-                for tag in ("train/loss", "train/learning_rate", "train/grad_norm")
-            },
-        )
+        (run / "events.out.tfevents.1700000000.host.1.0").write_bytes(_events(noise))
+
+
+def _events(noise: random.Random) -> bytes:
+    """100 steps of three scalars, each an event of its own, as torch's SummaryWriter does."""
+    tags = ("train/loss", "train/learning_rate", "train/grad_norm")
+    return version() + b"".join(
+        event(summary(simple(tag, _loss(step / 100, noise))), step=step)
+        for step in range(1, 101)
+        for tag in tags
+    )
 
 
 def _rows(noise: random.Random) -> list[dict[str, float]]:
