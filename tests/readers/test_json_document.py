@@ -97,13 +97,14 @@ def test_results_without_series_are_a_summary() -> None:
     "document",
     [
         {"hidden_size": 768, "dropout": 0.1, "layers": [1, 2, 3], "top_k": 50},
+        {"lr": 1e-4, "mixed_precision": True, "lr_scheduler": {"milestones": [1000, 2000]}},
         {"training.loss": {"steps": [1, 2], "timestamps": ["a", "b"], "values": [2.0, 1.0]}},
         {f"w{i}": i for i in range(200)} | {"loss": 7},
         [1, 2, 3],
         [{"prompt": "why?", "label": 1}],
         "text",
     ],
-    ids=["config", "sacred", "vocabulary", "numbers", "records", "text"],
+    ids=["model", "training", "sacred", "vocabulary", "numbers", "records", "text"],
 )
 def test_other_documents_are_not_claimed(document: Any) -> None:
     assert not JsonDocument().claims("x.json", json.dumps(document).encode()[:HEAD])

@@ -218,6 +218,7 @@ def test_a_structured_logger_may_have_texts_and_no_step() -> None:
 
 def test_one_record_in_a_json_file_is_a_summary() -> None:
     assert got(lines({"_step": 9, "loss": 1.0}), "summary.json").content is Content.SUMMARY_ONLY
+    assert got(lines({"data": [1, 2], "layout": {}}), "plot.json").content is Content.NOT_A_LOG
     assert got(lines({"_step": 9, "loss": 1.0}), "history.jsonl").steps("loss") == [9]
 
 

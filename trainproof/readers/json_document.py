@@ -115,7 +115,7 @@ def _is_row(row: Mapping[str, object]) -> bool:
 
 
 def _knows(name: str) -> bool:
-    return classify(name).role in RESULTS | {Role.LR, Role.GRAD_NORM}
+    return classify(name).role in RESULTS
 
 
 def _begun(head: bytes) -> object:
@@ -153,6 +153,10 @@ def _rows(columns: Mapping[str, Sequence[object]]) -> Iterator[Row]:
 
 
 def _is_summary(document: Mapping[str, object]) -> bool:
-    names = [name for name, value in document.items() if number(value) is not None]
+    names = [
+        name
+        for name, value in document.items()
+        if number(value) is not None and not isinstance(value, bool)
+    ]
     known = sum(classify(name).role in RESULTS for name in names)
     return known > SHARE * len(names)

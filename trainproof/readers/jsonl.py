@@ -44,7 +44,8 @@ class JsonLines:
                 if sheet.full or (sheet.rows >= ENOUGH and sheet.no_log() is not None):
                     break
         if sheet.rows == 1 and artifact.path.endswith(".json"):
-            yield NotJudgeable(Content.SUMMARY_ONLY, "one record, no series")
+            summary = NotJudgeable(Content.SUMMARY_ONLY, "one record, no series")
+            yield sheet.no_log() or summary
             return
         yield from sheet.items(options, _facts(sheet))
 

@@ -137,7 +137,7 @@ QUANTITIES: tuple[tuple[Role, Direction, str], ...] = (
     (
         Role.OTHER,
         Direction.NONE,
-        "hp metric, weight decay, eta, runtime, remaining, remaining time,"
+        "hp metric, mixed precision, weight decay, eta, runtime, remaining, remaining time,"
         " epoch time, eval time, cpu mem, cpu memory, system memory, system cpu, system proc,"
         " system disk, system network, gpu temp, gpu power, base lr, initial lr, init lr,"
         " target kl, target entropy, nan iterations, bad epochs, exploration rate, ram",
