@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -48,7 +49,7 @@ def spooled(root: str, stack: ExitStack, limits: Limits) -> str | None:
 def _looks_like_one(path: str) -> bool:
     """By magic only: this is the process that decides the exit code."""
     try:
-        with open_regular(path) as stream:
+        with open_regular(os.path.realpath(path)) as stream:  # a root may be a link
             head = stream.read(512)
     except (OSError, ValueError):
         return False
