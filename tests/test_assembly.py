@@ -262,3 +262,49 @@ def test_a_twin_whose_format_declares_nothing_is_named_in_the_one_that_declares(
     (series,) = view.series
     assert (series.artifact, series.role) == ("r/test_error.tsv", Role.LOSS)
     assert series.also_in == ("r/test/events",)
+
+
+def split_files(train: Column, held_out: Column) -> RunView:
+    """As CatBoost writes: a file for each split, of which the format says what it is."""
+    pairs = (("r/learn_error.tsv", train, Split.TRAIN), ("r/test_error.tsv", held_out, Split.EVAL))
+    return assemble(
+        "r",
+        [
+            reading(path, replace(one, declared=Declared(Role.LOSS, split)), reader="catboost")
+            for path, one, split in pairs
+        ],
+    )
+
+
+def test_the_files_of_two_splits_are_one_execution() -> None:
+    view = split_files(column("RMSE", falling(20)), column("RMSE", falling(19)))
+    assert shape(view) == [[("RMSE", 20, 1, 20), ("RMSE", 19, 1, 19)]]
+
+
+@pytest.mark.parametrize(
+    "stale", [column("Logloss", falling(21)), column("RMSE", falling(24)), column("RMSE", [3, 2])]
+)
+def test_what_an_earlier_training_left_behind_is_another_execution(stale: Column) -> None:
+    view = split_files(column("RMSE", falling(20)), stale)
+    assert [[s.split for s in a.series] for a in view.attempts] == [[Split.TRAIN], [Split.EVAL]]
+    assert [a.superseded for a in view.attempts] == [False, False]
+
+
+def test_two_names_for_one_thing_are_not_joined_to_one_curve() -> None:
+    names = [
+        reading("r/metrics/loss", column("loss", [3, 2, 1]), reader="mlflow"),
+        reading("r/metrics/train/loss", column("train/loss", [9], [150]), reader="mlflow"),
+    ]
+    assert shape(assemble("r", names)) == [[("loss", 3, 1, 3), ("train/loss", 1, 150, 150)]]
+
+
+def test_logs_that_each_hold_both_splits_follow_one_another() -> None:
+    def log(path: str, steps: Sequence[int]) -> Reading:
+        columns = [
+            replace(column(tag, falling(len(steps)), steps), declared=Declared(Role.LOSS, split))
+            for tag, split in (("train/l2", Split.TRAIN), ("valid/l2", Split.EVAL))
+        ]
+        return reading(path, *columns, reader="boosting-log")
+
+    view = assemble("r", [log("r/a.log", range(10)), log("r/b.log", range(10, 30))])
+    assert shape(view) == [[("train/l2", 30, 0, 29), ("valid/l2", 30, 0, 29)]]

@@ -64,6 +64,10 @@ class Reading:
 
 
 Key = tuple[Role, str, Split, Scope, str | None]
+"""What a series measures, whatever its writer calls it."""
+
+Name = tuple[Key, str]
+"""What a series measures and what its writer calls it: one writer may log one thing twice."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,8 +78,8 @@ class Piece:
     series: tuple[Series, ...]
 
     @property
-    def keys(self) -> dict[Key, Series]:
-        return {_key(one): one for one in self.series}
+    def names(self) -> dict[Name, Series]:
+        return {_name(one): one for one in self.series}
 
 
 def assemble(
@@ -142,6 +146,10 @@ def _identity(column: Column, folder: str, tags: Mapping[str, str]) -> Identity:
 def _key(series: Series) -> Key:
     i = series.identity
     return (i.role, i.base, i.split, i.scope, i.component)
+
+
+def _name(series: Series) -> Name:
+    return (_key(series), series.tag)
 
 
 # --- segments within one artifact ------------------------------------------------------------
@@ -338,16 +346,23 @@ def _attempts(pieces: Sequence[Piece], rewinds: list[Rewind]) -> tuple[Attempt, 
         if not groups or not _join(groups[-1], piece, rewinds):
             groups.append([piece])
     made = [Attempt(i, tuple(_merged(group))) for i, group in enumerate(groups)]
-    ends = [_end(attempt) for attempt in made]
     return tuple(
-        replace(attempt, superseded=any(e >= GOES_FURTHER * ends[i] for e in ends[i + 1 :]))
-        for i, attempt in enumerate(made)
+        replace(one, superseded=any(_supersedes(later, one) for later in made[i + 1 :]))
+        for i, one in enumerate(made)
     )
+
+
+def _supersedes(later: Attempt, earlier: Attempt) -> bool:
+    """Whether ``later`` is the same training once more, and gets further."""
+    again = {_key(one) for one in earlier.series} & {_key(one) for one in later.series}
+    return bool(again) and _end(later) >= GOES_FURTHER * _end(earlier)
 
 
 def _join(group: list[Piece], piece: Piece, rewinds: list[Rewind]) -> bool:
     """Add ``piece`` to the execution that ``group`` shows, unless it shows another one."""
     earlier = [p for p in group if _sequential(p, piece)]
+    if any(_is_left_behind(p, piece) for p in earlier):
+        return False
     clash = _clash(earlier, piece)
     if clash is not None:
         before, after = clash
@@ -366,10 +381,35 @@ def _sequential(before: Piece, after: Piece) -> bool:
     return before.artifact.reader == after.artifact.reader
 
 
+def _is_left_behind(before: Piece, after: Piece) -> bool:
+    """Whether two files of one writer, each for a split of its own, are of two trainings.
+
+    CatBoost reuses its directory: when the second training evaluates on nothing, the evaluation of
+    the first one stays. The objectives differ then, or the lengths by more than the row that a
+    running training has yet to write.
+    """
+    mine, others = _declared_losses(after), _declared_losses(before)
+    if not mine or not others or {one.split for one in mine} & {one.split for one in others}:
+        return False
+    ends = {one.identity.base: int(one.steps[-1]) for one in others}
+    gaps = [
+        abs(int(one.steps[-1]) - ends[one.identity.base])
+        for one in mine
+        if one.identity.base in ends
+    ]
+    return not gaps or max(gaps) > 1
+
+
+def _declared_losses(piece: Piece) -> list[Series]:
+    """The losses of which the format says the split."""
+    losses = (one for one in piece.series if one.role is Role.LOSS)
+    return [one for one in losses if one.column.declared and one.column.declared.split]
+
+
 def _clash(earlier: Sequence[Piece], piece: Piece) -> tuple[Series, Series] | None:
     """The longest series that both an earlier piece and this one hold."""
-    mine = piece.keys
-    shared = [(one, mine[key]) for p in earlier for key, one in p.keys.items() if key in mine]
+    mine = piece.names
+    shared = [(one, mine[name]) for p in earlier for name, one in p.names.items() if name in mine]
     return max(shared, key=lambda pair: min(len(pair[0]), len(pair[1])), default=None)
 
 
@@ -383,10 +423,10 @@ def _between(before: Series, after: Series, *, resume: bool) -> Rewind:
 
 def _merged(group: Sequence[Piece]) -> Iterator[Series]:
     """The series of one execution; those continued in a later shard become one."""
-    held: dict[tuple[Key, str], list[Series]] = {}
+    held: dict[tuple[Name, str], list[Series]] = {}
     for piece in group:
         for one in piece.series:
-            held.setdefault((_key(one), piece.artifact.reader), []).append(one)
+            held.setdefault((_name(one), piece.artifact.reader), []).append(one)
     for parts in held.values():
         yield parts[0] if len(parts) == 1 else _joined(parts)
 
