@@ -1,0 +1,265 @@
+"""Which imported names only build data.
+
+A list of what is dangerous is never complete; everything that is on neither list here is
+unknown, and an unknown name is reported. The list of dangerous names exists only to be able to
+say "this runs code" rather than "this is unknown".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from trainproof.checkpoints.dtypes import DTYPES
+from trainproof.model.tensors import Safety
+
+from .nodes import Call, Items, Node, Pairs, Persistent, path_of
+from .walker import EXTENSION, Walked
+
+Object = Items | Pairs | Call | Persistent
+"""What has other nodes inside."""
+
+STORAGES = {
+    "DoubleStorage": "float64",
+    "FloatStorage": "float32",
+    "HalfStorage": "float16",
+    "BFloat16Storage": "bfloat16",
+    "LongStorage": "int64",
+    "IntStorage": "int32",
+    "ShortStorage": "int16",
+    "CharStorage": "int8",
+    "ByteStorage": "uint8",
+    "BoolStorage": "bool",
+    "ComplexHalfStorage": "complex32",
+    "ComplexFloatStorage": "complex64",
+    "ComplexDoubleStorage": "complex128",
+    "QUInt8Storage": "quint8",
+    "QInt8Storage": "qint8",
+    "QInt32Storage": "qint32",
+    "UntypedStorage": "uint8",
+}
+"""Element type of each storage class of torch. An untyped one is bytes."""
+
+_UNREAD_STORAGES = ("QUInt4x2Storage", "QUInt2x4Storage", "TypedStorage")
+
+_REBUILD = (
+    "_rebuild_tensor",
+    "_rebuild_tensor_v2",
+    "_rebuild_tensor_v3",
+    "_rebuild_parameter",
+    "_rebuild_parameter_with_state",
+    "_rebuild_qtensor",
+    "_rebuild_sparse_tensor",
+    "_rebuild_sparse_csr_tensor",
+    "_rebuild_meta_tensor_no_storage",
+    "_rebuild_nested_tensor",
+    "_rebuild_wrapper_subclass",
+    "_rebuild_device_tensor_from_numpy",
+    "_rebuild_device_tensor_from_cpu_tensor",
+)
+
+WEIGHTS_ONLY = frozenset(
+    {
+        *(f"torch._utils.{name}" for name in _REBUILD),
+        *(f"torch.{name}" for name in DTYPES),
+        *(f"torch.{name}" for name in (*STORAGES, *_UNREAD_STORAGES)),
+        *(f"torch.storage.{name}" for name in ("UntypedStorage", "TypedStorage")),
+        *(f"torch.{name}" for name in ("quint4x2", "quint2x4", "float4_e2m1fn_x2")),
+        *(f"torch.per_{what}_affine" for what in ("tensor", "channel")),
+        "torch.per_channel_affine_float_qparams",
+        *(f"torch.sparse_{kind}" for kind in ("coo", "csr", "csc", "bsr", "bsc")),
+        "torch.strided",
+        "torch.Size",
+        "torch.Tensor",
+        "torch.device",
+        "torch._tensor._rebuild_from_type_v2",
+        "torch.nn.parameter.Parameter",
+        "torch.nn.parameter.Buffer",
+        "torch.serialization._get_layout",
+        "collections.OrderedDict",
+        "collections.Counter",
+        "_codecs.encode",
+        "builtins.bytearray",
+        "builtins.set",
+        "builtins.complex",
+    }
+)
+"""What ``torch.load(weights_only=True)`` accepts without being told to.
+
+Source: ``torch/_weights_only_unpickler.py``, ``_get_allowed_globals``.
+"""
+
+_ARRAYS = {
+    *(
+        f"numpy{core}.multiarray.{name}"
+        for core in (".core", "._core")
+        for name in ("_reconstruct", "scalar")
+    ),
+    *(f"numpy{core}.numeric._frombuffer" for core in (".core", "._core")),
+    *(f"numpy.{name}" for name in ("ndarray", "dtype")),
+}
+
+INERT = frozenset(
+    {
+        *WEIGHTS_ONLY,
+        *_ARRAYS,
+        *(
+            f"builtins.{name}"
+            for name in (
+                *("list", "dict", "tuple", "int", "float", "str", "bool", "bytes", "object"),
+                *("frozenset", "slice", "range", "Ellipsis", "long", "unicode", "xrange"),
+            )
+        ),
+        "collections.defaultdict",
+        "collections.deque",
+        "copyreg._reconstructor",
+        "argparse.Namespace",
+        "pathlib.Path",
+        "pathlib.PosixPath",
+        "pathlib.PurePosixPath",
+        "pathlib.WindowsPath",
+        "pathlib.PureWindowsPath",
+        "datetime.datetime",
+        "datetime.date",
+        "datetime.timedelta",
+        "datetime.timezone",
+        "torch._tensor._rebuild_from_type",
+        "torch.tensor._rebuild_from_type",
+        "torch.tensor._rebuild_from_type_v2",
+        "torch._utils._rebuild_xla_tensor",
+        "torch.distributed.tensor.DTensor",
+        "torch.distributed.tensor._api.DTensor",
+        "torch.distributed._tensor.api.DTensor",
+        "torch.distributed.tensor._dtensor_spec.DTensorSpec",
+        "torch.distributed.tensor._dtensor_spec.TensorMeta",
+        "torch.distributed.tensor.placement_types.Replicate",
+        "torch.distributed.tensor.placement_types.Shard",
+        "torch.distributed.tensor.placement_types.Partial",
+        "torch.distributed.tensor._dtensor_spec.ShardOrderEntry",
+        "torch.distributed.device_mesh.DeviceMesh",
+        "torch.distributed._mesh_layout._MeshLayout",
+        "torch.distributed._mesh_layout._FlatLayout",
+        "torch.nested._internal.nested_tensor.NestedTensor",
+        "torch.nested._internal.nested_tensor._rebuild_njt",
+        "torch._dynamo.decorators._DimRange",
+        *(
+            f"torch.distributed.checkpoint.metadata.{name}"
+            for name in (
+                "Metadata",
+                "MetadataIndex",
+                "TensorStorageMetadata",
+                "BytesStorageMetadata",
+                "ChunkStorageMetadata",
+                "TensorProperties",
+                "StorageMeta",
+                "_MEM_FORMAT_ENCODING",
+            )
+        ),
+        "torch.distributed.checkpoint.filesystem._StorageInfo",
+        "torch.distributed.checkpoint.filesystem._StoragePrefix",
+    }
+)
+
+_INERT_FAMILY = re.compile(
+    r"torch\.nn\.modules\.[a-z]+\.[A-Z][A-Za-z0-9]*"
+    r"|torch\.jit\._pickle\.(restore_type_tag|build_(int|double|bool|tensor)list)"
+    r"|__torch__\..+"
+)
+"""Layers of torch itself: classes, whose state is set without calling them. What TorchScript
+calls its own types: they exist in no module that a pickle could import."""
+
+_PYTHON_2 = {"__builtin__": "builtins", "copy_reg": "copyreg", "cPickle": "pickle"}
+"""Modules that unpicklers look for under another name in old protocols."""
+
+_DANGEROUS_MODULES = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    os posix nt sys subprocess socket shutil runpy pty webbrowser importlib imp ctypes _ctypes cffi
+    pip code codeop bdb pdb cProfile profile trace timeit doctest asyncio multiprocessing threading
+    concurrent operator _operator functools types marshal pickle _pickle dill cloudpickle joblib
+    pkgutil platform urllib http ftplib smtplib telnetlib xmlrpc ssl tempfile uuid idlelib logging
+    inspect ast commands signal gc weakref linecache site sysconfig venv zipimport zipfile tarfile
+    distutils setuptools ensurepip lib2to3 test atexit builtins __builtin__
+    """,
+    )
+)
+"""Modules with functions that run code, start programs or reach files and networks."""
+
+_DANGEROUS = re.compile(
+    r"numpy\.(testing|f2py|distutils)\b|torch\.(hub|jit|package|utils|load|_inductor"
+    r"|fx|serialization|multiprocessing|distributed\.rpc|storage\._load_from_bytes)\b"
+)
+
+
+def classify(module: str, name: str) -> Safety:
+    """What importing and calling it can do."""
+    module = _PYTHON_2.get(module, module)
+    path = f"{module}.{name}"
+    if path in INERT or _INERT_FAMILY.fullmatch(path):
+        return Safety.SAFE
+    if module.split(".", 1)[0] in _DANGEROUS_MODULES or _DANGEROUS.match(path):
+        return Safety.UNSAFE
+    # A name with a dot is an attribute of an attribute, which no class of a module needs.
+    return Safety.UNSAFE if module == EXTENSION or "." in name else Safety.UNKNOWN
+
+
+_WEIGHTS_ONLY_CODES = frozenset(b"c\x81RbaesuU(t)\x85\x86\x87N\x89\x88]}\x8fJKMGXQhjqr\x8a\x80.")
+"""Opcodes that torch's restricted unpickler knows (the function ``load`` of the same file)."""
+
+_BUILDS = ("collections.OrderedDict", "torch.Tensor", "torch.nn.parameter.Parameter")
+
+
+def loads_weights_only(walked: Walked, objects: Iterable[Object]) -> bool:
+    """Whether ``torch.load(weights_only=True)`` would accept the pickle.
+
+    ``objects``: all that are part of its result.
+    """
+    if walked.damage is not None or not walked.opcodes <= _WEIGHTS_ONLY_CODES:
+        return False
+    if not all(_PYTHON_2.get(m, m) + "." + name in WEIGHTS_ONLY for m, name in walked.globals):
+        return False
+    return all(_accepted(one) for one in objects)
+
+
+def _accepted(one: Object) -> bool:
+    if isinstance(one, Persistent):
+        return storage_key(one) is not None
+    if not isinstance(one, Call) or not one.states:
+        return True
+    path = path_of(one.function) or ""
+    return path in _BUILDS or path.startswith("torch._utils._rebuild_")
+
+
+def storage_key(reference: Persistent) -> str | None:
+    """The key of the storage that is referred to, None where it is no storage."""
+    parts = reference.id.values if isinstance(reference.id, Items) else []
+    if len(parts) < 5 or parts[0] != "storage" or not isinstance(parts[2], str | int):
+        return None
+    return str(parts[2])
+
+
+def objects_in(root: Node, limit: int) -> Iterator[Object]:
+    """Every container in the graph, each once; at most ``limit`` of them are visited."""
+    seen: set[int] = set()
+    stack: list[Node] = [root]
+    while stack and len(seen) < limit:
+        node = stack.pop()
+        if not isinstance(node, Object) or id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        stack.extend(_below(node))
+
+
+def _below(node: Object) -> Iterable[Node]:
+    match node:
+        case Items():
+            return node.values
+        case Pairs():
+            return [one for pair in node.values for one in pair]
+        case Persistent():
+            return (node.id,)
+        case Call():
+            inside = [one for pair in node.pairs for one in pair]
+            return [node.function, node.arguments, *node.states, *node.items, *inside]
