@@ -1,0 +1,29 @@
+"""A file that is no checkpoint is named for what it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.checkpoints import read
+from trainproof.model.tensors import Extent, Layout
+
+
+@pytest.mark.parametrize(
+    ("data", "layout"),
+    [
+        (b"", Layout.EMPTY),
+        (bytes(4096), Layout.ZEROS),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", Layout.LFS_POINTER),
+        (b"<!DOCTYPE html><html></html>", Layout.MARKUP),
+        (b"\n <?xml version='1.0'?><Error/>", Layout.MARKUP),
+        (b'{"error": "Repository not found"}', Layout.JSON),
+        (b"\x1f\x8b\x08" + bytes(20), Layout.COMPRESSED),
+        (b"storages" + bytes(249) + b"ustar" + bytes(300), Layout.TORCH_TAR),
+        (b"\xff\xfeh\x00e\x00", Layout.UNKNOWN),
+    ],
+)
+def test_nothing_is_passed_that_was_not_read(data: bytes, layout: Layout) -> None:
+    got = read(data)
+    assert (got.facts.layout, got.facts.extent) == (layout, Extent.NOT_CHECKED)
+    assert got.facts.reason
+    assert got.tensors == {}

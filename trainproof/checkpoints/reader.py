@@ -1,0 +1,83 @@
+"""One function for every file: what it is, what is in it, what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import BinaryIO
+
+from trainproof.model.data import FaultCode
+from trainproof.model.tensors import Defect, DefectCode, Depth, Extent, Layout
+
+from .draft import Draft, Item
+from .limits import LIMITS, Limits
+from .recognise import HEAD, layout_of
+from .source import Damage, Source
+from .torch_legacy import read_legacy
+from .torch_zip import read_torch_zip
+
+_Read = Callable[[Draft], Iterator[Item]]
+
+_READERS: Mapping[Layout, _Read] = {
+    Layout.TORCH_ZIP: read_torch_zip,
+    Layout.ZIP: read_torch_zip,
+    Layout.PICKLE: read_legacy,
+}
+
+_NOT_READ: Mapping[Layout, str] = {
+    Layout.EMPTY: "the file has no bytes",
+    Layout.ZEROS: "every byte at the start of the file is zero",
+    Layout.LFS_POINTER: "a Git LFS pointer: the file itself was never downloaded",
+    Layout.MARKUP: "a web page or an error message of a server, in place of the file",
+    Layout.JSON: "JSON text",
+    Layout.COMPRESSED: "compressed as a whole",
+    Layout.TORCH_TAR: "the tar format of torch before 0.1.10",
+    Layout.UNKNOWN: "no known format",
+}
+
+
+def read_checkpoint(
+    stream: BinaryIO, path: str, depth: Depth = Depth.TENSORS, limits: Limits = LIMITS
+) -> Iterator[Item]:
+    """The tensors and faults of one file, and last its facts.
+
+    ``path`` is the artifact's name in everything that is yielded. Nothing is raised about the
+    data: what is wrong with them is a defect among the facts, or a fault.
+    """
+    try:
+        source = Source.of(stream)
+        head = source.head(HEAD)
+    except (Damage, OSError) as error:
+        draft = Draft(path, Source(_Nothing(), 0, 0), depth, Layout.UNKNOWN, limits)
+        yield from _broken(draft, error)
+        return
+    draft = Draft(path, source, depth, layout_of(path, head), limits)
+    draft.survey.limits = limits
+    try:
+        yield from _READERS.get(draft.layout, _not_read)(draft)
+    except (Damage, OSError) as error:
+        yield from _broken(draft, error)
+
+
+class _Nothing:
+    """Stands for a file that could not be read at all."""
+
+    def into(self, buffer: memoryview, at: int) -> int:
+        return 0
+
+    def some(self, at: int, count: int) -> bytes:
+        return b""
+
+
+def _not_read(draft: Draft) -> Iterator[Item]:
+    draft.reason = _NOT_READ.get(draft.layout, f"the layout {draft.layout} is not read")
+    yield draft.done(Extent.NOT_CHECKED)
+
+
+def _broken(draft: Draft, error: Damage | OSError) -> Iterator[Item]:
+    if isinstance(error, OSError):
+        error = Damage(FaultCode.IO, error.strerror or type(error).__name__)
+    if error.code is FaultCode.TRUNCATED:
+        draft.defects.append(Defect(DefectCode.TRUNCATED, error.what))
+    draft.reason = error.what
+    yield draft.fault(error)
+    yield draft.done(Extent.NOT_CHECKED)

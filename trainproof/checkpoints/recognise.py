@@ -1,0 +1,70 @@
+"""What a file is, from its first bytes. Its name is asked only where the bytes leave it open."""
+
+from __future__ import annotations
+
+from trainproof.model.tensors import Layout
+
+HEAD = 4096
+
+_STARTS: tuple[tuple[bytes, Layout], ...] = (
+    (b"PK\x03\x04", Layout.TORCH_ZIP),
+    (b"PK\x05\x06", Layout.ZIP),
+    (b"version https://git-lfs", Layout.LFS_POINTER),
+    (b"\x89HDF\r\n\x1a\n", Layout.HDF5),
+    (b"GGUF", Layout.GGUF),
+    (b"\x93NUMPY", Layout.NPY),
+    (b"\x0c\xdb\x3a\x2a", Layout.OCDBT),
+    (b"\x1f\x8b", Layout.COMPRESSED),
+    (b"7z\xbc\xaf\x27\x1c", Layout.COMPRESSED),
+    (b"BZh", Layout.COMPRESSED),
+    (b"\xfd7zXZ\x00", Layout.COMPRESSED),
+    (b"\x28\xb5\x2f\xfd", Layout.COMPRESSED),
+    (b"{L", Layout.XGBOOST),
+)
+_MARKUP = (b"<!doctype", b"<html", b"<?xml", b"<error")
+_PICKLE_STARTS = b"(]})cNIUSVXKJMGFL\x88\x89\x8c"
+_PROTOCOLS = range(6)
+
+
+def layout_of(path: str, head: bytes) -> Layout:
+    """``head``: the first ``HEAD`` bytes, fewer where the file has fewer."""
+    if not head:
+        return Layout.EMPTY
+    for start, layout in _STARTS:
+        if head.startswith(start):
+            return layout
+    if head[:512].lstrip()[:16].lower().startswith(_MARKUP):
+        return Layout.MARKUP
+    if head[257:262] == b"ustar":
+        return Layout.TORCH_TAR
+    if not any(head):
+        return Layout.ZEROS
+    return _by_structure(path.lower(), head)
+
+
+def _by_structure(path: str, head: bytes) -> Layout:
+    if head[8:9] == b"{" or path.endswith(".safetensors"):
+        return Layout.SAFETENSORS
+    if head[:1] == b"\x80" and head[1] in _PROTOCOLS:
+        return Layout.PICKLE
+    by_name = _by_name(path)
+    if by_name is not None:
+        return by_name
+    if head.lstrip()[:1] in (b"{", b"["):
+        return Layout.JSON
+    return Layout.PICKLE if head[:1] in _as_bytes(_PICKLE_STARTS) else Layout.UNKNOWN
+
+
+def _as_bytes(codes: bytes) -> tuple[bytes, ...]:
+    return tuple(bytes([code]) for code in codes)
+
+
+def _by_name(path: str) -> Layout | None:
+    """Formats without a mark of their own."""
+    for end, layout in ((".onnx", Layout.ONNX), (".msgpack", Layout.MSGPACK)):
+        if path.endswith(end):
+            return layout
+    name = path.rpartition("/")[2]
+    if name.endswith(".index"):
+        return Layout.TF_INDEX
+    return Layout.TF_DATA if ".data-" in name else None

@@ -1,0 +1,34 @@
+"""Which part of a training a tensor belongs to, by its place in the saved object."""
+
+from __future__ import annotations
+
+import re
+
+from trainproof.model.tensors import Group
+
+_OPTIMIZER = re.compile(
+    r"optim|exp_avg|exp_avg_sq|momentum_buffer|fp32_flat_groups|single_partition", re.IGNORECASE
+)
+_AVERAGE = re.compile(r"(^|[_.])(ema|swa|averaged?)([_.]|$)|^n_averaged$", re.IGNORECASE)
+_STATE = re.compile(
+    r"rng|random_state|scheduler|sched$|scaler|loops|callbacks|sampler|hyper_parameters|args$",
+    re.IGNORECASE,
+)
+_STATE_KEYS = ("state", "param_groups")
+
+
+def group_of(name: str) -> Group:
+    """Decided by the outermost keys: inside ``model`` a layer may be called anything."""
+    keys = name.split("/")
+    outer = keys[:-1][:2]
+    for key in outer:
+        for pattern, group in _PATTERNS:
+            if pattern.search(key):
+                return group
+    if len(keys) > 2 and keys[0] in _STATE_KEYS:
+        return Group.OPTIMIZER
+    lone = len(keys) == 1 and "." not in name
+    return Group.STATE if lone and _STATE.search(name) else Group.MODEL
+
+
+_PATTERNS = ((_OPTIMIZER, Group.OPTIMIZER), (_AVERAGE, Group.AVERAGE), (_STATE, Group.STATE))
