@@ -219,6 +219,19 @@ def test_a_single_lucky_batch_does_not_set_the_best_level() -> None:
     assert is_clean(judge("TP-DIVERGE", view(loss(values))))
 
 
+def test_a_loss_that_multiplied_fails_although_its_end_is_noisy() -> None:
+    values = np.concatenate((flat(5, 2.0), flat(75, 9.0, cv=0.25)))
+    cell = judge("TP-DIVERGE", view(loss(values)))
+    assert level(cell) == (Level.FAIL, "")
+    assert measured(cell)["form"] == "ratios"
+
+
+@pytest.mark.parametrize("cv", [0.3, 0.6, 1.0])
+def test_heavy_noise_without_a_rise_is_no_divergence(cv: float) -> None:
+    spread = np.exp(cv * noise(80))
+    assert not judge("TP-DIVERGE", view(loss(2.0 * spread))).hits
+
+
 def test_one_quantum_of_rounding_is_no_divergence() -> None:
     values = [round(v, 4) for v in (0.6 * math.exp(-i / 12) for i in range(120))]
     values[-40:] = [0.0001] * 20 + [0.0002] * 20

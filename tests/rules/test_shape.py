@@ -15,6 +15,7 @@ from trainproof.rules.shape import (
     gravest,
     higher_is_better,
     improved,
+    multiplied,
     restarts_late,
 )
 from trainproof.rules.statistics import measure
@@ -65,6 +66,23 @@ def test_short_series_have_the_points_form_only() -> None:
     assert form.form == "points"
     (form,) = give_back(np.array([3.0]), measure(np.array([3.0])))
     assert (form.best, form.best_at) == (3.0, 0)
+
+
+def test_a_rise_hidden_by_its_own_noise_shows_among_the_logarithms() -> None:
+    values = np.concatenate((flat(5, 2.0), flat(75, 9.0, cv=0.25)))
+    assert gravest(values, measure(values), 6) is None
+    found = multiplied(values, 6)
+    assert found is not None
+    assert found.form == "ratios"
+    assert (found.best, found.end) == (pytest.approx(1.98, abs=0.1), pytest.approx(9, abs=2))
+    assert found.rise == pytest.approx(found.end - found.best)
+    assert found.errors > 6
+
+
+def test_logarithms_say_nothing_of_small_rises_of_negative_curves_and_of_few_points() -> None:
+    assert multiplied(np.linspace(1.0, 1.4, 400), 6) is None
+    assert multiplied(np.linspace(-1.0, 5.0, 400), 6) is None
+    assert multiplied(np.linspace(1.0, 5.0, 19), 6) is None
 
 
 @pytest.mark.parametrize("count", [7, 20, 60, 400])

@@ -13,7 +13,16 @@ from trainproof.model.rule import Doc, Variant
 
 from .examples import falling, series, view
 from .interface import Bound, Companion, Companions, Each, Example, Optional, Which, rule, where
-from .shape import GiveBack, Kept, at_its_best, fell, first_improved, gravest, restarts_late
+from .shape import (
+    GiveBack,
+    Kept,
+    at_its_best,
+    fell,
+    first_improved,
+    gravest,
+    multiplied,
+    restarts_late,
+)
 from .statistics import (
     FEW,
     Mask,
@@ -349,7 +358,8 @@ def _least_step(values: Floats) -> float:
         "rise": "rise from the lowest level to the end",
         "gave_back": "rise over drop",
         "errors": "rise in standard errors of its measurement",
-        "form": "blocks: medians of equal blocks; points: running medians",
+        "form": "blocks: medians of equal blocks; points: running medians; ratios: running"
+        " medians of the logarithms",
         "p": "Mann-Whitney p of the last block against the best one, blocks only",
         "first": "level at the start, a median",
         "last": "level at the end, a median",
@@ -396,7 +406,8 @@ def _least_step(values: Floats) -> float:
     doc=Doc(
         measures="How far the level at the end lies above the lowest level reached, as a share of"
         " the fall before it and in standard errors. Two forms: medians of at most twenty equal"
-        " blocks with a rank test, and running medians of three for a short or late rise.",
+        " blocks with a rank test, and running medians of three for a short or late rise. For"
+        " a positive loss that rose to 1.5 times its best or more, the latter among logarithms too.",
         means="The weights at the end are worse on the training objective than earlier ones.",
         does_not_mean="That the learning rate is the reason, or that an earlier checkpoint is"
         " good. Nothing is said where the loss did not measurably fall and rise.",
@@ -438,7 +449,7 @@ def divergence(
     ] = 0.2,
 ) -> Outcome:
     seen = profile(loss)
-    found = gravest(loss.values, seen, least_errors)
+    found = gravest(loss.values, seen, least_errors) or multiplied(loss.values, least_errors)
     if found is None or found.share < partial:
         measured = _ends(seen)
         return Clean(measured) if fell(seen) else Undecided(measured, Skip.LOW_POWER)

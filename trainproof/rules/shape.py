@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from .statistics import (
     FEW,
     Profile,
     higher_p,
+    inflation,
     measure,
     median,
     median_of_three,
+    noise,
     once_per_series,
     profile,
     screen,
@@ -40,6 +42,9 @@ SMALL_RISE = 0.02
 TENFOLD = 10.0
 """A rise of more than so many times the fall before is measured against the level instead."""
 
+MULTIPLE = 1.5
+"""A rise to less than this multiple is left to the plain forms."""
+
 NEVER_BY_CHANCE = 1e-4
 """Mann-Whitney p between the best and the last block: twenty blocks compete for best."""
 
@@ -49,9 +54,9 @@ class GiveBack:
     """The best level of a falling curve and what was lost of it by the end.
 
     ``best_at``: index of the best level. ``drop``: from the highest level before to the best.
-    ``rise``: from the best to the end. ``error``: standard error of both. ``form``: "blocks"
-    or "points", how the levels were taken. ``p``: that the last block is not above the best
-    one; 1 in the points form, which does not use it.
+    ``rise``: from the best to the end. ``error``: standard error of both. ``form``: "blocks",
+    "points" or "ratios", how the levels were taken. ``p``: that the last block is not above the
+    best one; 1 by running medians, which do not use it.
     """
 
     form: str
@@ -101,6 +106,25 @@ def gravest(values: Floats, seen: Profile, errors: float) -> GiveBack | None:
     return max(forms, key=lambda form: form.share, default=None)
 
 
+def multiplied(values: Floats, errors: float) -> GiveBack | None:
+    """The points form of the logarithms, where a positive curve rose to ``MULTIPLE`` or more.
+
+    A loss that diverged scatters in proportion to its level. The noise of the end then hides a
+    rise to several times the best level; among the logarithms it does not. The levels are given
+    as losses again, with the error at which ``errors`` is that of the logarithms.
+    """
+    if len(values) < FEW or not values.min() > 0:
+        return None
+    logs = np.log(values)
+    seen = measure(logs)
+    found = _by_points(logs, replace(seen, sigma=seen.sigma * inflation(seen.rho)))
+    if found.rise < math.log(MULTIPLE) or not found.significant(errors):
+        return None
+    best, end, top = (math.exp(x) for x in (found.best, found.end, found.best + found.drop))
+    rise = end - best
+    return GiveBack("ratios", best, found.best_at, end, top - best, rise, rise / found.errors)
+
+
 def _by_blocks(values: Floats, seen: Profile) -> GiveBack:
     levels = seen.medians
     lowest = int(np.argmin(levels))
@@ -124,7 +148,20 @@ def _by_points(values: Floats, seen: Profile) -> GiveBack:
         best, at, top = first, 0, first
     end = median(values[-max(3 if len(values) < FEW else 5, len(values) // 20) :])
     rise = end - best
-    return GiveBack("points", best, at, end, top - best, rise, seen.sigma)
+    error = min(seen.sigma, _error_by_ratio(values, seen, best, end))
+    return GiveBack("points", best, at, end, top - best, rise, error)
+
+
+def _error_by_ratio(values: Floats, seen: Profile, best: float, end: float) -> float:
+    """The noise of one point at the level of ``best``, where noise grows with the level.
+
+    A run that explodes at once is noisy where it ends, not where it began: the rise is as many
+    standard errors as its logarithm is of the noise of the logarithms. For positive values.
+    """
+    if not (0 < best < end and float(values.min()) > 0):
+        return math.inf
+    sigma = max(noise(np.log(values)), seen.quantum / best)
+    return (end - best) * sigma / math.log(end / best)
 
 
 # --- progress ---------------------------------------------------------------------------------

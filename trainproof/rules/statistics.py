@@ -275,7 +275,7 @@ def measure(values: Floats) -> Profile:
         first, last, width = float(medians[0]), float(medians[-1]), count / len(medians)
         sigma, rho = _noise_and_memory(values, edges, medians)
     sigma = max(sigma, quantum)
-    error = math.sqrt(2) * MEDIAN_ERROR * sigma * _inflation(rho) / math.sqrt(width)
+    error = math.sqrt(2) * MEDIAN_ERROR * sigma * inflation(rho) / math.sqrt(width)
     if len(medians) == MOST_BLOCKS:  # batch means: memory that is longer than a block
         error = max(error, math.sqrt(2) * noise(medians))
     ranked = medians if len(medians) == MOST_BLOCKS else values
@@ -318,7 +318,7 @@ REMEMBERS = 0.2
 _MOST_INFLATION = 20.0
 
 
-def _inflation(rho: float) -> float:
+def inflation(rho: float) -> float:
     """Factor on a standard error for an AR(1) residual: sqrt((1 + rho) / (1 - rho)), 1 to 20."""
     if not rho > REMEMBERS:
         return 1.0
