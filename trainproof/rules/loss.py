@@ -407,7 +407,8 @@ def _least_step(values: Floats) -> float:
         measures="How far the level at the end lies above the lowest level reached, as a share of"
         " the fall before it and in standard errors. Two forms: medians of at most twenty equal"
         " blocks with a rank test, and running medians of three for a short or late rise. For"
-        " a positive loss that rose to 1.5 times its best or more, the latter among logarithms too.",
+        " a positive loss that rose to 1.5 times its best or more, the latter also among its"
+        " logarithms.",
         means="The weights at the end are worse on the training objective than earlier ones.",
         does_not_mean="That the learning rate is the reason, or that an earlier checkpoint is"
         " good. Nothing is said where the loss did not measurably fall and rise.",
