@@ -11,6 +11,7 @@ from .interface import Reader
 from .json_document import JsonDocument
 from .jsonl import JsonLines
 from .mlflow import MlflowMetric, MlflowParam, MlflowRun
+from .mlflow_db import MlflowDatabase
 from .sacred import SacredMetrics, SacredRun
 from .tfevents import TfEvents
 from .wandb import Wandb, WandbSummary
@@ -23,6 +24,7 @@ READERS: tuple[Reader, ...] = (
     MlflowMetric(),
     MlflowRun(),
     MlflowParam(),
+    MlflowDatabase(),
     Wandb(),
     WandbSummary(),
     CatBoostTable(),

@@ -16,7 +16,7 @@ from typing import BinaryIO
 import numpy as np
 
 from trainproof.model.artifact import Artifact, Content, Kind
-from trainproof.model.data import Axis, Column, Facts, FaultCode, Item, NotJudgeable
+from trainproof.model.data import Axis, Column, Facts, FaultCode, Ints, Item, NotJudgeable
 
 from .hyperparameters import declares, facts_of
 from .interface import HEAD, Options
@@ -76,6 +76,14 @@ def metric_name(path: str) -> str:
     return "/".join(parts[last + 1 :])
 
 
+def placed(steps: array[int]) -> tuple[Ints, Axis]:
+    """The steps of a metric. All are 0 where the user gave none: then the points are numbered."""
+    found = np.frombuffer(steps, dtype=np.int64)
+    if len(found) > 1 and not found.any():
+        return np.arange(len(found), dtype=np.int64), Axis.INDEX
+    return found, Axis.STEP
+
+
 @dataclass(slots=True)
 class _Points:
     faults: FaultLog
@@ -123,10 +131,7 @@ class _Points:
                 kept.pop()
 
     def column(self, name: str) -> Column:
-        """Every step is 0 where the user gave none: then the points are numbered."""
-        steps, axis = np.frombuffer(self.steps, dtype=np.int64), Axis.STEP
-        if len(steps) > 1 and not steps.any():
-            steps, axis = np.arange(len(steps), dtype=np.int64), Axis.INDEX
+        steps, axis = placed(self.steps)
         return Column(
             name,
             steps,
