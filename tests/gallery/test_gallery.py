@@ -1,0 +1,59 @@
+"""What an audit finds in each run of the gallery, locked run by run.
+
+A run whose expectation changes is a change of what the tool tells people about a known fault:
+look at its numbers before changing ``expected.json``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trainproof import Report, audit
+
+ROOT = Path(__file__).parents[2]
+GALLERY = ROOT / "examples" / "gallery"
+EXPECTED = json.loads((GALLERY / "expected.json").read_text("utf-8"))
+RUNS = sorted(str(path.parent.relative_to(GALLERY)) for path in GALLERY.rglob("run_meta.json"))
+SEVERITY = ("FAIL", "WARN", "INFO")
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return audit(str(GALLERY))
+
+
+def test_every_run_has_an_expectation_and_is_one_report(report: Report) -> None:
+    assert sorted(EXPECTED) == RUNS
+    assert sorted(run.id for run in report.reports) == RUNS
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_gets_the_verdict_and_the_findings_it_is_known_for(report: Report, name: str) -> None:
+    (run,) = [run for run in report.reports if run.id == name]
+    worst: dict[str, str] = {}
+    for finding in sorted(run.findings, key=lambda f: SEVERITY.index(f.level), reverse=True):
+        worst[finding.id] = str(finding.level)
+    assert {"verdict": str(run.verdict), "findings": worst} == EXPECTED[name]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_both_logs_of_a_run_are_read_and_its_values_are_counted_once(
+    report: Report, name: str
+) -> None:
+    (run,) = [run for run in report.reports if run.id == name]
+    losses = [s for s in run.series if (s.role, s.split) == ("loss", "train")]
+    assert [s.points for s in losses if s.scope == "step"] in ([80], [])
+    assert len(run.artifacts) == (1 if name.startswith("hf/") else 2)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_says_what_was_done_to_it_and_names_no_machine(name: str) -> None:
+    meta = json.loads((GALLERY / name / "run_meta.json").read_text("utf-8"))
+    assert [meta["framework"], meta["fault"], f"seed{meta['seed']}"] == name.split("/")
+    assert bool(meta["injected"]) == (meta["fault"] != "healthy")
+    files = sorted(path.name for path in (GALLERY / name).iterdir())
+    assert not [f for f in files if "tfevents" in f and not f.endswith(".1700000000.host.1.0")]
+    assert sum(path.stat().st_size for path in (GALLERY / name).iterdir()) < 50_000
