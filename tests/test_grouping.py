@@ -296,6 +296,10 @@ def test_a_catboost_directory_is_one_run() -> None:
         "x/catboost_info": [f"x/catboost_info/{name}" for name in names]
     }
     assert set(grouped(*(f"custom/{name}" for name in names))) == {"custom"}
+    without_evaluation = ["learn_error.tsv", f"learn/{TB}"]
+    assert set(grouped(*(f"custom/{name}" for name in without_evaluation))) == {"custom"}
+    several_sets = [*names, f"test1/{TB}"]
+    assert set(grouped(*(f"custom/{name}" for name in several_sets))) == {"custom"}
 
 
 def test_an_mlflow_run_holds_all_its_metrics() -> None:

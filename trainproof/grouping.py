@@ -66,9 +66,12 @@ DIRECTORY_LOGS = TRAINER_LOGS | {
 """Names that tools give to the log of a directory: it stands for the whole directory."""
 
 SPLITS = re.compile(
-    r"train(?:ing|_inner)?|val(?:id(?:ation)?)?|test|eval(?:uation)?(?:_.+)?|dev|learn", re.DOTALL
+    r"train(?:ing|_inner)?|val(?:id(?:ation)?)?|test\d{0,3}|eval(?:uation)?(?:_.+)?|dev|learn", re.DOTALL
 )
 """Sub-directories for the parts of the data: Keras, TF Estimator, fairseq, CatBoost."""
+
+SPLIT_TABLES = frozenset({"learn_error.tsv", "test_error.tsv"})
+"""What CatBoost writes beside such a sub-directory, of which there may be only one."""
 
 _SCALARS = re.compile(r".+_\D+", re.DOTALL)
 """``add_scalars`` writes to ``tag_key/``; a name that ends in a number is rather a run."""
@@ -191,8 +194,13 @@ def _writer_parts(runs: Runs) -> Mapping[str, str]:
     return merged
 
 
+def _is_split_table(artifact: Artifact) -> bool:
+    return _split(artifact.path)[1] in SPLIT_TABLES
+
+
 def _data_splits(runs: Runs) -> Mapping[str, str]:
-    """``train`` and ``validation`` of one parent; one alone, where the parent has events too."""
+    """``train`` and ``validation`` of one parent; one alone, where the parent has events too, or
+    tables of the same."""
     parts: dict[str, list[str]] = defaultdict(list)
     for id, members in runs.items():
         parent, name = _split(id)
@@ -201,7 +209,7 @@ def _data_splits(runs: Runs) -> Mapping[str, str]:
     return {
         id: parent
         for parent, ids in parts.items()
-        if len(ids) > 1 or any(map(_is_events, runs.get(parent, ())))
+        if len(ids) > 1 or any(_is_events(a) or _is_split_table(a) for a in runs.get(parent, ()))
         for id in ids
     }
 
