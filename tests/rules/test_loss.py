@@ -220,7 +220,7 @@ def test_a_single_lucky_batch_does_not_set_the_best_level() -> None:
 
 
 def test_a_loss_that_multiplied_fails_although_its_end_is_noisy() -> None:
-    values = np.concatenate((flat(5, 2.0), 7.0 * np.exp(0.3 * noise(75, seed=1))))
+    values = np.concatenate((flat(5, 2.0), 20.0 * np.exp(0.3 * noise(75, seed=1))))
     cell = judge("TP-DIVERGE", view(loss(values)))
     assert level(cell) == (Level.FAIL, "")
     assert measured(cell)["form"] == "ratios"

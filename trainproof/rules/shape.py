@@ -18,7 +18,6 @@ from .statistics import (
     measure,
     median,
     median_of_three,
-    noise,
     once_per_series,
     profile,
     screen,
@@ -148,20 +147,7 @@ def _by_points(values: Floats, seen: Profile) -> GiveBack:
         best, at, top = first, 0, first
     end = median(values[-max(3 if len(values) < FEW else 5, len(values) // 20) :])
     rise = end - best
-    error = min(seen.sigma, _error_by_ratio(values, seen, best, end))
-    return GiveBack("points", best, at, end, top - best, rise, error)
-
-
-def _error_by_ratio(values: Floats, seen: Profile, best: float, end: float) -> float:
-    """The noise of one point at the level of ``best``, where noise grows with the level.
-
-    A run that explodes at once is noisy where it ends, not where it began: the rise is as many
-    standard errors as its logarithm is of the noise of the logarithms. For positive values.
-    """
-    if not (0 < best < end and float(values.min()) > 0):
-        return math.inf
-    sigma = max(noise(np.log(values)), seen.quantum / best)
-    return (end - best) * sigma / math.log(end / best)
+    return GiveBack("points", best, at, end, top - best, rise, seen.sigma)
 
 
 # --- progress ---------------------------------------------------------------------------------
