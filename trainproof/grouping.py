@@ -66,7 +66,8 @@ DIRECTORY_LOGS = TRAINER_LOGS | {
 """Names that tools give to the log of a directory: it stands for the whole directory."""
 
 SPLITS = re.compile(
-    r"train(?:ing|_inner)?|val(?:id(?:ation)?)?|test\d{0,3}|eval(?:uation)?(?:_.+)?|dev|learn", re.DOTALL
+    r"train(?:ing|_inner)?|val(?:id(?:ation)?)?|test\d{0,3}|eval(?:uation)?(?:_.+)?|dev|learn",
+    re.DOTALL,
 )
 """Sub-directories for the parts of the data: Keras, TF Estimator, fairseq, CatBoost."""
 
