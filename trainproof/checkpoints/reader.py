@@ -8,9 +8,13 @@ from typing import BinaryIO
 from trainproof.model.data import FaultCode
 from trainproof.model.tensors import Defect, DefectCode, Depth, Extent, Layout
 
+from .containers import read_hdf5
 from .draft import Draft, Item
+from .gguf import read_gguf
 from .limits import LIMITS, Limits
+from .numpy_files import read_npy
 from .recognise import HEAD, layout_of
+from .safetensors import read_safetensors
 from .source import Damage, Source
 from .torch_legacy import read_legacy
 from .torch_zip import read_torch_zip
@@ -21,6 +25,10 @@ _READERS: Mapping[Layout, _Read] = {
     Layout.TORCH_ZIP: read_torch_zip,
     Layout.ZIP: read_torch_zip,
     Layout.PICKLE: read_legacy,
+    Layout.SAFETENSORS: read_safetensors,
+    Layout.GGUF: read_gguf,
+    Layout.NPY: read_npy,
+    Layout.HDF5: read_hdf5,
 }
 
 _NOT_READ: Mapping[Layout, str] = {
@@ -52,6 +60,9 @@ def read_checkpoint(
         return
     draft = Draft(path, source, depth, layout_of(path, head), limits)
     draft.survey.limits = limits
+    if path.endswith(".safetensors") and draft.layout is not Layout.SAFETENSORS:
+        what = f"it is named as safetensors, and its content is {draft.layout}"
+        draft.defects.append(Defect(DefectCode.HEADER, what))
     try:
         yield from _READERS.get(draft.layout, _not_read)(draft)
     except (Damage, OSError) as error:

@@ -24,6 +24,8 @@ _STARTS: tuple[tuple[bytes, Layout], ...] = (
 _MARKUP = (b"<!doctype", b"<html", b"<?xml", b"<error")
 _PICKLE_STARTS = b"(]})cNIUSVXKJMGFL\x88\x89\x8c"
 _PROTOCOLS = range(6)
+_LONG_HEADER = 1 << 40
+"""Eight letters, taken for the length of a header, are a larger number than this."""
 
 
 def layout_of(path: str, head: bytes) -> Layout:
@@ -43,7 +45,8 @@ def layout_of(path: str, head: bytes) -> Layout:
 
 
 def _by_structure(path: str, head: bytes) -> Layout:
-    if head[8:9] == b"{" or path.endswith(".safetensors"):
+    length = int.from_bytes(head[:8], "little")
+    if path.endswith(".safetensors") or (head[8:9] == b"{" and length < _LONG_HEADER):
         return Layout.SAFETENSORS
     if head[:1] == b"\x80" and head[1] in _PROTOCOLS:
         return Layout.PICKLE

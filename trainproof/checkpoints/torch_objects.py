@@ -274,7 +274,7 @@ _REBUILDS: Mapping[str, _Rebuild] = {
 
 # --- numpy ------------------------------------------------------------------------------------
 
-_NUMPY_TYPES: Mapping[str, str] = {
+NUMPY_TYPES: Mapping[str, str] = {
     "f2": "float16",
     "f4": "float32",
     "f8": "float64",
@@ -297,7 +297,7 @@ def _numpy_dtype(node: Node) -> tuple[str, bool]:
     if not isinstance(node, Call) or path_of(node.function) != "numpy.dtype":
         raise NotRead("the array has no type")
     code = arguments(node)[0]
-    name = _NUMPY_TYPES.get(code.decode("latin-1") if isinstance(code, bytes) else str(code))
+    name = NUMPY_TYPES.get(code.decode("latin-1") if isinstance(code, bytes) else str(code))
     if name is None:
         raise NotRead(f"an array of numpy type {str(code)[:20]}")
     order = [state.values[1] for state in node.states if isinstance(state, Items)]

@@ -19,6 +19,7 @@ from trainproof.model.tensors import (
 
 from .draft import Draft, Item
 from .measure import Block, Measured, measure, run
+from .numpy_files import read_npz
 from .pickles.walker import Walked
 from .salvage import salvage
 from .source import Damage
@@ -43,7 +44,7 @@ def read_torch_zip(draft: Draft) -> Iterator[Item]:
     except Damage as damage:
         yield from salvage(draft, damage)
         return
-    draft.defects = archive.defects
+    draft.defects.extend(archive.defects)
     if any(one.code is DefectCode.CONTAINER_LIE for one in archive.defects):
         draft.survey.worsen(Safety.UNSAFE)
     draft.layout = _layout(archive)
@@ -274,6 +275,11 @@ def _without_pickle(draft: Draft, archive: Archive) -> Iterator[Item]:
         draft.layout = Layout.TORCH_ZIP
         what = "torch.save failed before it wrote the first tensor"
         draft.defects.append(Defect(DefectCode.SAVE_FAILED, what))
+    if draft.layout is Layout.NPZ:
+        if draft.depth is not Depth.STRUCTURE:
+            _verify(draft, archive, archive.entries, {})
+        yield from read_npz(draft, archive)
+        return
     for entry in archive.entries:
         if entry.size <= draft.limits.pickle_bytes and _starts_as_pickle(archive, entry):
             _side_pickle(draft, archive, entry)

@@ -103,7 +103,7 @@ class Archive:
         if entry.method == STORED:
             return self.source.chunks(entry.start, entry.size, self.limits.chunk)
         if entry.method == DEFLATED:
-            return _even(self._inflated(entry), self.limits.chunk)
+            return even(self._inflated(entry), self.limits.chunk)
         raise Damage(FaultCode.CORRUPT, f"{entry.name}: compression method {entry.method}")
 
     def _inflated(self, entry: Entry) -> Iterator[memoryview]:
@@ -123,7 +123,7 @@ class Archive:
             raise Damage(FaultCode.CORRUPT, what)
 
 
-def _even(pieces: Iterator[memoryview], size: int) -> Iterator[memoryview]:
+def even(pieces: Iterator[memoryview], size: int) -> Iterator[memoryview]:
     """The same bytes in pieces of ``size``, the last one excepted: whole elements in each."""
     held = bytearray()
     for piece in pieces:
