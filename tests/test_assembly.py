@@ -91,6 +91,13 @@ def test_the_same_series_in_two_trackers_is_one_to_the_width_of_a_float32() -> N
     assert view.series[0].also_in == ("r/events",)
 
 
+def test_two_columns_of_one_file_with_one_meaning_stay_two_series() -> None:
+    view = assemble(
+        "r", [reading("r/log", column("loss", falling(9)), column("train/loss", falling(9, 8, 2)))]
+    )
+    assert shape(view) == [[("loss", 9, 1, 9), ("train/loss", 9, 1, 9)]]
+
+
 def test_a_shard_that_goes_on_where_the_last_ended_is_the_same_curve() -> None:
     loss = falling(40)
     view = assemble(

@@ -36,7 +36,10 @@ from trainproof.model.report import (
 
 SCHEMA = etree.XMLSchema(etree.parse(Path(__file__).parent.parent / "data" / "junit-10.xsd"))
 SHORT = subject(
-    "short", Verdict.NOT_CHECKED, skips={rule.id: Skip.NEED_TOO_SHORT for rule in RULES}
+    "short",
+    Verdict.NOT_CHECKED,
+    skips={rule.id: Skip.NEED_TOO_SHORT for rule in RULES},
+    because="too few points",
 )
 WARNED = subject("warned", findings=[finding("TP-SPIKE", Level.WARN)])
 CRASHED = subject("crashed", skips={"TP-SPIKE": Skip.WORKER_CRASHED})

@@ -343,7 +343,9 @@ def test_a_cut_last_record_is_no_result() -> None:
 
 def test_runs_and_files_that_were_not_judged_are_notes() -> None:
     short = subject(
-        verdict=Verdict.NOT_CHECKED, skips={rule.id: Skip.NEED_TOO_SHORT for rule in RULES}
+        verdict=Verdict.NOT_CHECKED,
+        skips={rule.id: Skip.NEED_TOO_SHORT for rule in RULES},
+        because="too few points",
     )
     made = report(short, not_judged=NotJudged({"empty": 2, "not-a-log": 1}))
     assert [(one["level"], one["message"]["text"]) for one in notifications_of(made)] == [

@@ -87,7 +87,9 @@ def test_the_headline_of_a_run_without_findings_says_what_it_rests_on() -> None:
     assert view.headline(passed) == "3 of 4 rules checked, none fired above INFO"
     absent = {rule.id: Skip.NEED_ABSENT for rule in RULES} | {"TP-NAN": Skip.NEED_TOO_SHORT}
     blank = subject(verdict=Verdict.NOT_CHECKED, skips=absent)
-    assert view.headline(blank) == "not judged: the run does not log what it needs"
+    assert view.headline(blank) == "not judged: no rule that could judge it was selected"
+    noisy = replace(blank, because="too few points (TP-DIVERGE)")
+    assert view.headline(noisy) == "not judged: too few points (TP-DIVERGE)"
     assert view.headline(unreadable()) == "not judged: a/log.jsonl could not be read (corrupt)"
 
 

@@ -44,6 +44,8 @@ DESCRIPTIONS: Mapping[str, str] = {
     "SubjectReport.unknown_columns": "Logged names whose meaning is not known: not judged.",
     "SubjectReport.facts": "What the run declares about itself.",
     "SubjectReport.problems": "What went wrong while reading the subject's files.",
+    "SubjectReport.because": "For NOT-CHECKED: what stood in the way of the rules that would have"
+    " given grounds for a PASS. Null otherwise.",
     "Finding": "A rule that fired at one place.",
     "Finding.id": "Id of the rule.",
     "Finding.level": "How grave it is in this circumstance.",

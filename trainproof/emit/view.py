@@ -140,8 +140,7 @@ def _why_not(subject: SubjectReport) -> str:
     fatal = next((problem for problem in subject.problems if problem.fatal), None)
     if fatal is not None:
         return f"{fatal.path} could not be read ({fatal.code})"
-    reasons = Counter(subject.checks.skipped.values())
-    return min(reasons, key=lambda r: (-reasons[r], r)) if reasons else "no rule applies to it"
+    return subject.because or "no rule that could judge it was selected"
 
 
 @dataclass(frozen=True, slots=True)

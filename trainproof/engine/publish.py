@@ -61,13 +61,14 @@ def subject_report(run: Run, result: RunResult, rules: Mapping[str, RuleInfo]) -
     if len(done) != len(result.cells) or not done.keys() <= rules.keys():
         raise ValueError(f"{run.id}: cells of unknown rules, or twice of one")
     cells = tuple(done.get(id) or not_checked(id, Skip.DISABLED) for id in rules)
+    judged = verdict(cells, rules)
     hits = [(rules[cell.rule], hit) for cell in cells for hit in cell.hits]
     hits.sort(key=lambda pair: (_ORDER[pair[1].level], pair[1].superseded))
     return SubjectReport(
         id=printable(run.id),
         kind="run",
         root=printable(run.root),
-        verdict=verdict(cells, rules),
+        verdict=judged,
         findings=tuple(_finding(info, hit) for info, hit in hits),
         checks=_checks(cells),
         artifacts=result.artifacts,
@@ -80,6 +81,7 @@ def subject_report(run: Run, result: RunResult, rules: Mapping[str, RuleInfo]) -
         unknown_columns=tuple(printable(name) for name in result.unknown),
         facts=_facts(result.facts),
         problems=tuple(problem(fault) for fault in result.faults),
+        because=_because(cells, rules) if judged is Verdict.NOT_CHECKED else None,
     )
 
 
@@ -97,6 +99,15 @@ def verdict(cells: Sequence[Cell], rules: Mapping[str, RuleInfo]) -> Verdict:
         for check in cell.checks
     )
     return Verdict.PASS if looked else Verdict.NOT_CHECKED
+
+
+def _because(cells: Sequence[Cell], rules: Mapping[str, RuleInfo]) -> str | None:
+    """The reasons of the rules that give grounds, each once, with the first rule it kept back."""
+    reasons: dict[str, str] = {}
+    for cell in cells:
+        if cell.skip is not None and rules[cell.rule].grounds and cell.skip is not Skip.DISABLED:
+            reasons.setdefault(SKIPS[cell.skip].reason, cell.rule)
+    return "; ".join(f"{reason} ({id})" for reason, id in reasons.items()) or None
 
 
 def _finding(info: RuleInfo, hit: Hit) -> Finding:

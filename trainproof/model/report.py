@@ -185,7 +185,8 @@ class RewindEntry:
 
 @dataclass(frozen=True, slots=True)
 class SubjectReport:
-    """Everything about one judged subject."""
+    """Everything about one judged subject. ``because``: for NOT-CHECKED, what stood in the way of
+    the rules that would have given grounds for a PASS."""
 
     id: str
     kind: str
@@ -200,6 +201,7 @@ class SubjectReport:
     unknown_columns: tuple[str, ...] = ()
     facts: Mapping[str, Value] | None = None
     problems: tuple[Problem, ...] = ()
+    because: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
