@@ -184,6 +184,6 @@ def _summary(attempt: Attempt, series: Series) -> SeriesSummary:
         max=spell(high),
         first_step=int(series.steps[0]),
         last_step=int(series.steps[-1]),
-        curve=curve(values.tolist()),
+        curve=curve(values),
         also_in=series.also_in,
     )

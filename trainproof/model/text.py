@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+import numpy as np
+
+from .data import Floats
 from .outcome import Value
 from .report import Number
 
@@ -44,32 +46,25 @@ def spell_values(values: Mapping[str, Value]) -> dict[str, Value]:
 
 def _public(value: Value) -> Value:
     if isinstance(value, float):
-        return spell(value)
+        return value if math.isfinite(value) else spell(value)
     return printable(value) if isinstance(value, str) else value
 
 
-def curve(values: Sequence[float], width: int = 24) -> str:
+def curve(values: Floats, width: int = 24) -> str:
     """The values as at most ``width`` bars; a bucket that holds a non-finite value is a cross.
 
     Each bucket shows its mean; the scale is linear between the least and the greatest mean.
     """
-    if not len(values):
+    count = len(values)
+    if not count:
         return ""
-    width = min(width, len(values))
-    edges = [len(values) * i // width for i in range(width + 1)]
-    means = [_mean(values[a:b]) for a, b in itertools.pairwise(edges)]
-    finite = [m for m in means if math.isfinite(m)]
-    low, high = (min(finite), max(finite)) if finite else (0.0, 0.0)
-    return "".join(_bar(m, low, high) for m in means)
-
-
-def _mean(bucket: Sequence[float]) -> float:
-    return math.fsum(bucket) / len(bucket) if all(map(math.isfinite, bucket)) else math.nan
-
-
-def _bar(value: float, low: float, high: float) -> str:
-    if not math.isfinite(value):
-        return GAP
-    if high <= low or not math.isfinite(high - low):
-        return BARS[0]
-    return BARS[min(len(BARS) - 1, int((value - low) / (high - low) * len(BARS)))]
+    width = min(width, count)
+    edges = np.arange(width + 1) * count // width
+    with np.errstate(all="ignore"):
+        means = np.add.reduceat(values, edges[:-1]) / np.diff(edges)
+        finite = np.isfinite(means)
+        low = means[finite].min(initial=np.inf)
+        span = means[finite].max(initial=-np.inf) - low
+        level = (means - low) / span * len(BARS) if 0 < span < np.inf else means * 0
+    heights = np.where(finite, np.minimum(level, len(BARS) - 1), -1).tolist()
+    return "".join(GAP if height < 0 else BARS[int(height)] for height in heights)
