@@ -114,6 +114,8 @@ def multiplied(values: Floats, errors: float) -> GiveBack | None:
     """
     if len(values) < FEW or not values.min() > 0:
         return None
+    if median(values[-_ending(len(values)) :]) < MULTIPLE * _lowest(values):
+        return None
     logs = np.log(values)
     seen = measure(logs)
     found = _by_points(logs, replace(seen, sigma=seen.sigma * inflation(seen.rho)))
@@ -145,9 +147,19 @@ def _by_points(values: Floats, seen: Profile) -> GiveBack:
     top = max(first, float(smooth[: lowest + 1].max()))
     if first <= best:
         best, at, top = first, 0, first
-    end = median(values[-max(3 if len(values) < FEW else 5, len(values) // 20) :])
+    end = median(values[-_ending(len(values)) :])
     rise = end - best
     return GiveBack("points", best, at, end, top - best, rise, seen.sigma)
+
+
+def _ending(count: int) -> int:
+    """How many of the last points stand for the end."""
+    return max(3 if count < FEW else 5, count // 20)
+
+
+def _lowest(values: Floats) -> float:
+    """The first value, or the lowest running median of three."""
+    return min(float(values[0]), float(median_of_three(values).min()))
 
 
 # --- progress ---------------------------------------------------------------------------------
