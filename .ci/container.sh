@@ -69,7 +69,7 @@ with open(sys.argv[1], "rb") as file:
     project = tomllib.load(file)
 print(*project["build-system"]["requires"], *project["project"]["dependencies"], sep="\n")
 PY
-  "$PYTHON" -m pip download -q -d "$WORK/context/wheelhouse" -r "$WORK/requirements.txt" \
+  "$PYTHON" -m pip download -qq -d "$WORK/context/wheelhouse" -r "$WORK/requirements.txt" \
     --only-binary :all: --implementation cp --python-version "$PYTHON_VERSION" \
     --platform "manylinux_2_28_$(uname -m)" --platform "manylinux_2_17_$(uname -m)" \
     --platform "manylinux2014_$(uname -m)"
@@ -112,9 +112,10 @@ build_and_test() {
   "$@" build -q --network none -t "$BASE" "$WORK/context"
   say "$name: build"
   "$@" build -q --network none --build-arg "PYTHON_IMAGE=$BASE" -t "$IMAGE" "$PROJECT"
+  "$@" image prune -f >/dev/null # what earlier runs of this script left without a name
   say "$name: run"
   TRAINPROOF_CONTAINER="$* run $RUN_OPTIONS" TRAINPROOF_IMAGE=$IMAGE \
-    "$PYTHON" -m pytest -q -p no:cacheprovider -m container "$PROJECT/tests/container"
+    "$PYTHON" -m pytest -p no:cacheprovider -m container "$PROJECT/tests/container"
 }
 
 # A daemon from Debian's packages, unpacked and not installed; it ends with this script.
