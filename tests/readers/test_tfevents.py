@@ -233,6 +233,14 @@ def test_a_listed_value_is_read_packed_or_not(dtype: int, field: bytes, value: f
     assert tensor_value(tb.number(1, dtype) + tb.block(2, b"") + field) == [value]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "field"),
+    [(1, tb.number(5, 2**27)), (2, tb.fixed32(6, b"abcd")), (3, tb.fixed32(7, b"abcd"))],
+)
+def test_a_listed_value_of_another_wire_type_is_an_unknown_field(dtype: int, field: bytes) -> None:
+    assert tensor_value(tb.number(1, dtype) + field) == [0.0]
+
+
 def test_a_tensor_without_a_shape_is_a_scalar_and_without_a_value_is_zero() -> None:
     assert tensor_value(tb.number(1, tb.DOUBLE)) == [0.0]
 

@@ -23,6 +23,7 @@ DTYPES = {
     6: ("<i1", 7),
     9: ("<i8", 10),
     10: ("<u1", 11),
+    14: ("<V2", 13),  # bfloat16
     17: ("<u2", 7),
     19: ("<f2", 13),
     22: ("<u4", 16),
@@ -162,23 +163,25 @@ def _tensor(data: bytes) -> list[float]:
     content = next((v for n, w, v in reversed(fields) if (n, w) == (4, 2)), b"")
     if content:
         return _one(content, form)
-    raw = [(w, v) for n, w, v in fields if n == place and v != b""]
+    single = {"<f4": 5, "<f8": 1}.get(form, 0)
+    raw = [(w, v) for n, w, v in fields if n == place and w in (2, single) and v != b""]
     if not raw:
         return [0.0]
     if len(raw) > 1:
         return []
     wire, value = raw[0]
     if form in {"<f4", "<f8"}:
-        return _one(value, form) if isinstance(value, bytes) else []
+        return _one(value, form)
     if wire == 2:
         value, after = _varint(value, 0)
         if after < len(raw[0][1]):
             return []
-    if not isinstance(value, int):
-        return []
     return _one((value % 2**64).to_bytes(8, "little")[: np.dtype(form).itemsize], form)
 
 
 def _one(raw: bytes, form: str) -> list[float]:
-    numbers = np.frombuffer(raw, form) if len(raw) == np.dtype(form).itemsize else []
-    return [float(x) for x in numbers]
+    if len(raw) != np.dtype(form).itemsize:
+        return []
+    if form == "<V2":
+        raw, form = b"\0\0" + raw, "<f4"
+    return [float(number) for number in np.frombuffer(raw, form)]

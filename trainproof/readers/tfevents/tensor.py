@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from .wire import BYTES, VARINT, Malformed, fields, key, varint
+from .wire import BYTES, FIXED32, FIXED64, VARINT, Malformed, fields, key, varint
 
 _DTYPE = key(1, VARINT)
 _SHAPE = key(2, BYTES)
@@ -17,18 +17,25 @@ _CONTENT = key(4, BYTES)
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """A numeric type: the struct code and width of its bytes, its ``*_val`` field."""
+    """A numeric type: the struct code and width of its bytes, its ``*_val`` field.
+
+    ``kind``: the wire type of one value of that field; they may also be packed.
+    """
 
     code: str
     width: int
     field: int
-    fixed: bool = False
+    kind: int = VARINT
+
+    @property
+    def fixed(self) -> bool:
+        return self.kind != VARINT
 
 
 _BFLOAT16 = 14
 _DTYPES = {
-    1: DType("<f", 4, 5, fixed=True),
-    2: DType("<d", 8, 6, fixed=True),
+    1: DType("<f", 4, 5, FIXED32),
+    2: DType("<d", 8, 6, FIXED64),
     3: DType("<i", 4, 7),
     4: DType("<B", 1, 7),
     5: DType("<h", 2, 7),
@@ -58,20 +65,19 @@ def scalar(data: bytes, at: int, end: int) -> Number | None:
     An absent shape is rank 0; a tensor without any value is zero, as TensorFlow reads both.
     Raises Malformed or IndexError on bytes that are no message.
     """
-    number, content = 0, (0, 0)
+    number, content, shaped = 0, (0, 0), False
     values: list[tuple[int, int, int]] = []
     for tag, start, stop in fields(data, at, end):
         if tag == _DTYPE:
             number = varint(data, start)[0]
         elif tag == _SHAPE:
-            if stop > start:
-                return None
+            shaped = shaped or stop > start
         elif tag == _CONTENT:
             content = start, stop
         elif stop > start:
             values.append((tag, start, stop))
     dtype = _DTYPES.get(number)
-    if dtype is None:
+    if dtype is None or shaped:
         return None
     if content[1] > content[0]:
         return _in_place(data, number, dtype, *content)
@@ -90,12 +96,13 @@ def _listed(
     data: bytes, number: int, dtype: DType, values: list[tuple[int, int, int]]
 ) -> Number | None:
     """The one value of the type's ``*_val`` field, packed or not; several are no scalar."""
-    mine = [(tag, start, stop) for tag, start, stop in values if tag >> 3 == dtype.field]
+    keys = key(dtype.field, dtype.kind), key(dtype.field, BYTES)
+    mine = [(start, stop) for tag, start, stop in values if tag in keys]
     if not mine:
         return Number(0.0)
     if len(mine) > 1:
         return None
-    _, start, stop = mine[0]
+    start, stop = mine[0]
     if dtype.fixed:
         return _in_place(data, number, dtype, start, stop)
     value, after = varint(data, start)
