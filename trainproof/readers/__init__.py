@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .catboost import CatBoostDocument, CatBoostTable
+from .console import ConsoleText
 from .coqui import Coqui
 from .delimited import Delimited
 from .gbdt import BoostingLog, EvalsResult
@@ -36,6 +37,7 @@ READERS: tuple[Reader, ...] = (
     YoloResults(),
     JsonDocument(),
     JsonLines(),
+    ConsoleText(),
     Delimited(),
 )
 """The first that claims a file reads it: those with a mark of their own, then the general."""

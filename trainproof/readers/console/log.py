@@ -1,0 +1,344 @@
+"""Lines of console text -> rows of a sheet: what is carried from one line to the next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from trainproof.model.data import Facts, FaultCode
+from trainproof.readers.sheet import Row, Sheet
+from trainproof.readers.text import FaultLog
+
+from .dialects import INFERRED
+from .numbers import HOLE, pieces_of, value_of, without_bars
+from .plan import Counter, Kind, Plan, plan_of
+
+MAX_LINE = 16384
+"""Characters of a line that reports something; longer ones are dumps."""
+
+MAX_SHAPES = 1 << 15
+"""Shapes that are remembered; a console prints a few dozen of them over and over."""
+
+BATCH = 4096
+"""Rows handed to the sheet at a time."""
+
+LOOSE = 2
+"""Places at which something must have been measured to be a series, if its lines name no step."""
+
+TRACEBACK = "Traceback (most recent call last)"
+EXCEPTION = re.compile(r"(?:^|\s)((?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b(?::.*)?)$")
+TRAINING = re.compile(
+    r"(?<![A-Za-z])(torch|cuda|tensorflow|keras|jax|paddle|deepspeed|megatron|optimizer"
+    r"|learning[ _]rate|epochs?|tokenizer|gradient|dataloader|checkpoint|gpu|nccl"
+    r"|batch[ _]size)(?![A-Za-z])",
+    re.IGNORECASE,
+)
+"""Words of which some stand in whatever a training prints before its first step."""
+
+PROLOGUE = 20_000
+"""Lines before the first record in which they are looked for."""
+
+
+@dataclass(slots=True)
+class _Clock:
+    """Where the training is. ``inner``: the step counts within the epoch, as has been seen from
+    its starting over while the epoch went on. ``per_epoch`` and ``total`` are declared."""
+
+    first: int | None = None
+    epoch: int = 0
+    step: int = -1
+    inner: bool = False
+    per_epoch: int | None = None
+    total: int | None = None
+    epochs: float | None = None
+    last_step: int | None = None
+    last_epoch: float | None = None
+
+    def place(self, epoch: float | None, step: int, total: int | None, inner: bool) -> int:
+        """The step counted from the start of the run."""
+        if epoch is None or total is None or epoch != int(epoch):
+            if total is not None and not inner:
+                self.total = total
+            return self._at(step)
+        now = int(epoch)
+        if self.first is None:
+            self.first = now
+        if now > self.epoch and step <= self.step:
+            self.inner = True
+        self.epoch, self.step = now, step
+        if not (self.inner or inner):
+            self.total = total
+            return self._at(step)
+        self.per_epoch = total
+        return self._at((now - self.first) * total + step)
+
+    def end_of(self, epoch: float | None) -> int | None:
+        """The last step of an epoch, where steps are counted within epochs."""
+        if epoch is None or self.per_epoch is None or self.first is None or epoch != int(epoch):
+            return None
+        return self._at((int(epoch) - self.first + 1) * self.per_epoch)
+
+    def _at(self, step: int) -> int:
+        self.last_step = max(step, self.last_step or 0)
+        return step
+
+
+@dataclass(slots=True)
+class _Loose:
+    """Occurrences of a tag in lines without a step. ``again``: without progress between them."""
+
+    turn: int = -1
+    places: int = 0
+    again: int = 0
+
+    def see(self, turn: int) -> None:
+        self.places += self.turn != turn
+        self.again += self.turn == turn
+        self.turn = turn
+
+    @property
+    def may_be_series(self) -> bool:
+        """A table, of classes for instance, repeats its names without progress between them."""
+        return 2 * self.again <= self.places
+
+
+@dataclass(slots=True)
+class _Crash:
+    """The last traceback. ``line`` is where it stands, ``error`` what was raised."""
+
+    line: int = 0
+    error: str = ""
+
+
+@dataclass(slots=True)
+class Log:
+    """What has been read so far of one file."""
+
+    faults: FaultLog
+    sheet: Sheet
+    wanted: Collection[str] = ()
+    records: int = 0
+    crash: _Crash = field(default_factory=_Crash)
+    words: set[str] = field(default_factory=set)
+    _plans: dict[str, Plan | None] = field(default_factory=dict)
+    _clock: _Clock = field(default_factory=_Clock)
+    _epoch: float | None = None
+    _turn: int = 0
+    _places: set[tuple[float | None, int | None]] = field(default_factory=set)
+    _loose: dict[str, _Loose] = field(default_factory=dict)
+    _tight: set[str] = field(default_factory=set)
+    _rows: list[Row] = field(default_factory=list)
+    _lines: list[int] = field(default_factory=list)
+    _state: tuple[object, ...] = ()
+    _frameworks: dict[str, int] = field(default_factory=dict)
+    _keras_epoch: int = -1
+
+    def take(self, text: str, line: int, *, ended: bool = True) -> None:
+        """Read one line, or one state of a progress bar."""
+        if len(text) > MAX_LINE:
+            return
+        pieces = pieces_of(without_bars(text))
+        plan = self._plan(pieces) if len(pieces) > 1 else None
+        if plan is None:
+            self._note(text, line)
+            return
+        if not ended and self._is_cut(plan, pieces):
+            self.faults.add(FaultCode.TRUNCATED, "the file ends within a line", line)
+            return
+        plan.last = pieces[-2]
+        numbers = pieces[1::2]
+        if plan.kind is Kind.EPOCH:
+            self._begin(plan, numbers)
+        elif plan.kind is Kind.RECORD:
+            self._record(plan, numbers, line)
+        else:
+            self._measured(plan, numbers, line)
+
+    def _plan(self, pieces: list[str]) -> Plan | None:
+        shape = HOLE.join(pieces[::2])
+        try:
+            return self._plans[shape]
+        except KeyError:
+            plan = plan_of(pieces, self.wanted)
+            if len(self._plans) < MAX_SHAPES:
+                self._plans[shape] = plan
+            return plan
+
+    def _is_cut(self, plan: Plan, pieces: list[str]) -> bool:
+        """Whether the last number of a file may lack digits: it has fewer behind the point than
+        that of the line before, or there was no such line."""
+        if pieces[-1].strip():
+            return False
+        return len(pieces[-2].partition(".")[2]) < len(plan.last.partition(".")[2]) or not plan.last
+
+    # --- places --------------------------------------------------------------------------------
+
+    def _begin(self, plan: Plan, numbers: list[str]) -> None:
+        """An epoch begins: what follows belongs to it."""
+        if plan.epoch is None:
+            return
+        epoch = value_of(numbers[plan.epoch.at])
+        if epoch != self._epoch:
+            self._turn += 1
+        self._epoch = epoch
+        if plan.epoch.total is not None:
+            self._clock.epochs = value_of(numbers[plan.epoch.total])
+
+    def _record(self, plan: Plan, numbers: list[str], line: int) -> None:
+        epoch, step, counter = self._counters(plan, numbers)
+        total = None
+        if counter is not None and counter.total is not None:
+            total = _count(numbers[counter.total])
+        if _is_unfinished(plan, step, total) or (plan.keras and self._is_evaluation()):
+            return
+        if plan.keras and epoch is not None:
+            step = None  # the number of batches of an epoch
+        elif step is not None and counter is not None:
+            if plan.split is not None and self._counts_batches(counter, total):
+                step = self._clock.end_of(epoch)
+            else:
+                step = self._clock.place(epoch, step, total, counter.inner)
+        self._keep(plan, numbers, line, epoch, step)
+
+    def _is_evaluation(self) -> bool:
+        """Whether a second bar of Keras ends in an epoch: ``evaluate`` draws one like ``fit``."""
+        if self._epoch is None:
+            return False
+        again = self._keras_epoch == self._turn
+        self._keras_epoch = self._turn + 1  # the turn after the record
+        return again
+
+    def _keep(
+        self, plan: Plan, numbers: list[str], line: int, epoch: float | None, step: int | None
+    ) -> None:
+        row: dict[str, float] = {}
+        if step is not None:
+            row["step"] = step
+        if epoch is not None:
+            row["epoch"] = self._clock.last_epoch = epoch
+        self._fill(row, plan, numbers)
+        self._tight.update(plan.tags)
+        self._turn += 1
+        self._epoch = epoch
+        if plan.outcome:
+            self.records += 1
+            if len(self._places) < 8:
+                self._places.add((epoch, step))
+        self._add(row, line, (plan.tags, epoch, step) if plan.bar else ())
+        name = plan.framework or INFERRED
+        self._frameworks[name] = self._frameworks.get(name, 0) + 1
+        self.crash = _Crash()
+
+    def _counters(
+        self, plan: Plan, numbers: list[str]
+    ) -> tuple[float | None, int | None, Counter | None]:
+        """The epoch, the step and what counts it."""
+        epoch = self._epoch
+        if plan.epoch is not None:
+            epoch = value_of(numbers[plan.epoch.at])
+            if plan.epoch.total is not None:
+                self._clock.epochs = value_of(numbers[plan.epoch.total])
+        if epoch is not None and not 0 <= epoch < 1e9:
+            epoch = None
+        for counter in plan.steps:
+            step = _count(numbers[counter.at])
+            if step is not None:
+                return epoch, step, counter
+        return epoch, None, None
+
+    def _counts_batches(self, counter: Counter, total: int | None) -> bool:
+        """Whether the counter of a line about held-out data is not the step of the training."""
+        return counter.inner or (total is not None and total != self._clock.total)
+
+    # --- values --------------------------------------------------------------------------------
+
+    def _fill(self, row: dict[str, float], plan: Plan, numbers: list[str]) -> None:
+        for tag, at in plan.columns:
+            value = value_of(numbers[at])
+            if at in plan.ratio:
+                whole = value_of(numbers[plan.ratio[at]])
+                value = value / whole if whole else value
+            row[tag] = value
+
+    def _measured(self, plan: Plan, numbers: list[str], line: int) -> None:
+        """A line that names no place: it belongs to the last one that was named."""
+        if not self._turn or plan.tags & self._tight:
+            return
+        for tag in plan.tags:
+            self._loose.setdefault(tag, _Loose()).see(self._turn)
+        if not all(self._loose[tag].may_be_series for tag in plan.tags):
+            return
+        row: dict[str, float] = {}
+        if self._epoch is not None:
+            row["epoch"] = self._epoch
+        self._fill(row, plan, numbers)
+        self._add(row, line, ())
+
+    def _add(self, row: Row, line: int, state: tuple[object, ...]) -> None:
+        """Add a row; a later state of the same bar at the same step replaces the earlier one."""
+        if state and state == self._state and self._rows:
+            self._rows[-1], self._lines[-1] = row, line
+            return
+        if len(self._rows) >= BATCH:
+            self.flush()
+        self._state = state
+        self._rows.append(row)
+        self._lines.append(line)
+
+    def flush(self) -> None:
+        self.sheet.add(self._rows, self._lines)
+        self._rows, self._lines = [], []
+
+    # --- what else is printed ------------------------------------------------------------------
+
+    def _note(self, text: str, line: int) -> None:
+        if TRACEBACK in text:
+            if not self.crash.line:
+                self.crash.line = line
+        elif self.crash.line and not self.crash.error and (found := EXCEPTION.search(text)):
+            self.crash.error = found[1][:200]
+        if not self.records and line < PROLOGUE and len(self.words) < 8:
+            self.words.update(word.lower() for word in TRAINING.findall(text))
+
+    # --- at the end ----------------------------------------------------------------------------
+
+    @property
+    def is_log(self) -> bool:
+        """Whether something was measured at two places at least."""
+        if len(self._places) > 1 or (self.records == 1 and INFERRED not in self._frameworks):
+            return True
+        return any(one.may_be_series and one.places > LOOSE for one in self._loose.values())
+
+    @property
+    def dropped(self) -> frozenset[str]:
+        """Tags of lines without a step that turned out to be tables or remarks."""
+        return frozenset(
+            tag
+            for tag, seen in self._loose.items()
+            if tag not in self._tight and not (seen.places >= LOOSE and seen.may_be_series)
+        )
+
+    def facts(self) -> Facts:
+        known = {name: n for name, n in self._frameworks.items() if name != INFERRED}
+        clock = self._clock
+        return Facts(
+            framework=max(known, key=lambda name: known[name]) if known else INFERRED,
+            max_steps=clock.total,
+            max_epochs=clock.epochs,
+            steps_per_epoch=clock.per_epoch,
+            last_step=clock.last_step,
+            last_epoch=clock.last_epoch if clock.last_epoch is not None else self._epoch,
+        )
+
+
+def _is_unfinished(plan: Plan, step: int | None, total: int | None) -> bool:
+    """Whether a pass over the data is not at its end yet: running values are no result."""
+    if step is None or total is None or not (plan.keras or plan.split is not None):
+        return False
+    return step + (not plan.keras) < total
+
+
+def _count(number: str) -> int | None:
+    value = value_of(number)
+    return int(value) if 0 <= value < 2**53 and value == int(value) and "." not in number else None

@@ -1,0 +1,148 @@
+"""The generic reader: console text of any training, its dialect found out from the file alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from trainproof.model.artifact import Artifact, Content, Kind
+from trainproof.model.data import Column, Item, NotJudgeable
+from trainproof.readers.delimited import Delimited
+from trainproof.readers.interface import HEAD, Options
+from trainproof.readers.json_text import uncollected
+from trainproof.readers.sheet import Sheet
+from trainproof.readers.text import Block, FaultLog, TextSource, decode_head, strip_ansi
+
+from .dialects import NAMES
+from .log import TRAINING, Log
+from .numbers import pieces_of, without_bars
+from .plan import Kind as LineKind
+from .plan import plan_of
+
+LOGS = frozenset({"log", "out", "err"})
+"""Suffixes of what a console printed, whatever it is."""
+
+MAYBE = frozenset({"txt", ""})
+"""Suffixes of anything, console text among it."""
+
+GIVE_UP = 32 << 20
+"""Bytes of text without one record after which none is expected any more."""
+
+FEW_WORDS = 4
+"""Words of ``TRAINING`` that make a log of a training of a file without a record."""
+
+_BACKSPACES = re.compile("\x08+")
+_CONTROL = re.compile("[\x00-\x06\x0e-\x1a\x1c-\x1f]|\\\\x[0-9a-f]{2}")
+
+
+class ConsoleText:
+    """Lines that name a step or an epoch and what was measured there."""
+
+    name = "text"
+    kind = Kind.LOG
+
+    def claims(self, path: str, head: bytes) -> bool:
+        text = strip_ansi(decode_head(head))
+        if not text.strip() or 20 * len(_CONTROL.findall(text)) > len(text):
+            return False
+        suffix = _suffix(path)
+        records = _records(text, whole=len(head) < HEAD)
+        if suffix in LOGS | MAYBE and records >= 1 + (suffix in MAYBE and len(head) < HEAD):
+            return True
+        if records > 2:
+            return True
+        if suffix not in LOGS:
+            words = {word.lower() for word in TRAINING.findall(text)} if suffix in MAYBE else set()
+            if len(words) < (1 if suffix == "txt" else 2):
+                return False
+        return text.lstrip()[:1] not in "{[<" and not Delimited().claims(path, head)
+
+    def read(self, artifact: Artifact, stream: BinaryIO, options: Options) -> Iterator[Item]:
+        faults = FaultLog(artifact.path)
+        sheet = Sheet(faults)
+        log = Log(faults, sheet, frozenset(tag for _, tag in options.tags))
+        read = 0
+        with uncollected():
+            for block in TextSource(stream, faults).blocks():
+                _take(block, log)
+                read += len(block.data)
+                if sheet.full or (read > GIVE_UP and not log.records):
+                    break
+            log.flush()
+        if log.is_log:
+            yield from _items(log, options)
+            return
+        yield from faults
+        if not any(fault.fatal for fault in faults):
+            yield _why(log, artifact.path)
+
+
+def _suffix(path: str) -> str:
+    name = path.rpartition("/")[2].lower()
+    _, dot, suffix = name.rpartition(".")
+    return suffix if dot and re.fullmatch(r"[a-z]{1,6}", suffix) else ""
+
+
+def _records(text: str, *, whole: bool) -> int:
+    """Lines of the head that report something at a step or an epoch; one in the dialect of a
+    known program counts for two."""
+    lines = text.replace("\r", "\n").split("\n")
+    if not whole:
+        lines.pop()
+    plans = (plan_of(pieces) for line in lines if len(pieces := pieces_of(without_bars(line))) > 1)
+    found = [p for p in plans if p is not None and p.kind is LineKind.RECORD and p.outcome]
+    return len(found) + sum(p.framework is not None for p in found)
+
+
+def _take(block: Block, log: Log) -> None:
+    """Give the lines of a block to the log: each state of a progress bar is one."""
+    text = strip_ansi(block.data.decode("utf-8", "backslashreplace"))
+    if "\x08" in text:
+        text = _BACKSPACES.sub("\r", text)
+    lines = text.split("\n")
+    cut = lines.pop()
+    for number, line in enumerate(lines, block.first_line):
+        if "\r" in line:
+            for state in line.split("\r"):
+                log.take(state, number)
+        else:
+            log.take(line, number)
+    if cut:
+        number = block.first_line + len(lines)
+        *states, last = cut.split("\r")
+        for state in states:
+            log.take(state, number)
+        log.take(last, number, ended=False)
+
+
+def _items(log: Log, options: Options) -> Iterator[Item]:
+    dropped = log.dropped
+    for item in log.sheet.items(options, log.facts()):
+        if not isinstance(item, Column):
+            yield item
+        elif item.tag not in dropped:
+            yield _declared(item)
+
+
+def _declared(column: Column) -> Column:
+    declared = NAMES.get(column.tag)
+    if declared is None:
+        return column
+    return Column(
+        column.tag, column.steps, column.values, column.axis, column.lines, column.walls, declared
+    )
+
+
+def _why(log: Log, path: str) -> NotJudgeable:
+    """Why nothing in the text is a series."""
+    what = "first record" if not log.records else "second record"
+    if log.crash.line and log.words:
+        error = f": {log.crash.error}" if log.crash.error else ""
+        detail = f"crashed before the {what} (line {log.crash.line}{error})"
+        return NotJudgeable(Content.HEADER_ONLY, detail)
+    if log.records:
+        return NotJudgeable(Content.SUMMARY_ONLY, "one record, no series")
+    if _suffix(path) in LOGS and len(log.words) >= FEW_WORDS:
+        return NotJudgeable(Content.HEADER_ONLY, "no record was printed")
+    return NotJudgeable(Content.NOT_A_LOG, "no lines that name a step and what was measured there")
