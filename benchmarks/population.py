@@ -34,7 +34,7 @@ from trainproof.rules import REGISTRY
 
 Point = Sequence[float]
 LOSS_EVALUATIONS = frozenset({"gpt3", "llama2_70b_lora", "stable_diffusion"})
-"""Benchmarks whose evaluation is a loss (or FID); of the others it is a metric, higher is better."""
+"""Benchmarks whose evaluation is a loss (or FID); of the others it is a metric, to be high."""
 
 GROUNDS = ("TP-DIVERGE", "TP-DEAD-RUN")
 
@@ -171,35 +171,65 @@ def _solve(rising, level: float) -> float:  # type: ignore[no-untyped-def]
     return low
 
 
-def measure(found: Iterator[Subject]) -> dict[tuple[str, str], Count]:
-    counts: dict[tuple[str, str], Count] = {}
-    for subject in found:
-        if not subject.view.series:
-            continue
-        for rule in REGISTRY.values():
-            cell = evaluate(rule, subject.view, {})
-            count = counts.setdefault((subject.population, rule.info.id), Count())
+class Tally:
+    """Counts by population and rule, the number of views, and those with a FAIL of any rule."""
+
+    def __init__(self) -> None:
+        self.counts: dict[tuple[str, str], Count] = {}
+        self.views = 0
+        self.failed = 0
+
+    def add(self, subject: Subject) -> None:
+        cells = [evaluate(rule, subject.view, {}) for rule in REGISTRY.values()]
+        for cell in cells:
+            count = self.counts.setdefault((subject.population, cell.rule), Count())
             count.add(subject.name, cell)
-    return counts
+        self.views += 1
+        self.failed += any(hit.level is Level.FAIL for cell in cells for hit in cell.hits)
+
+    def alone(self, rule: str) -> tuple[int, int]:
+        """False FAILs and decisions of one rule; a whole run's series were counted alone."""
+        parts = [
+            count
+            for (population, id), count in self.counts.items()
+            if id == rule and not population.endswith("whole run")
+        ]
+        return sum(len(c.alarms) for c in parts), sum(c.decided for c in parts)
 
 
-def report(title: str, counts: dict[tuple[str, str], Count], show: int) -> None:
-    print(f"\n== {title}")
+def tally(found: Iterator[Subject]) -> Tally:
+    result = Tally()
+    for subject in found:
+        if subject.view.series:
+            result.add(subject)
+    return result
+
+
+def table(found: Tally, show: int) -> None:
     print(f"{'population':34}{'rule':22}{'clean':>7}{'fired':>7}{'n.c.':>7}{'FAIL':>6}{'WARN':>6}")
-    for (population, rule), count in sorted(counts.items()):
+    for (population, rule), count in sorted(found.counts.items()):
         got = count.outcomes
-        if rule in GROUNDS or got[Level.FAIL] or got[Level.WARN]:
+        decided = rule in GROUNDS and count.decided
+        if decided or got[Level.FAIL] or got[Level.WARN]:
             line = f"{population:34}{rule:22}{got[State.CLEAN]:7}{got[State.FIRED]:7}"
             print(f"{line}{got[State.NOT_CHECKED]:7}{got[Level.FAIL]:6}{got[Level.WARN]:6}")
             for name in count.alarms[:show]:
                 print(f"    FAIL {name}")
+
+
+def summary(parts: Sequence[Tally]) -> None:
     for rule in GROUNDS:
-        parts = [
-            c for (pop, id), c in counts.items() if id == rule and not pop.endswith("whole run")
-        ]
-        fails, decided = sum(len(c.alarms) for c in parts), sum(c.decided for c in parts)
-        low, high = clopper_pearson(fails, decided)
-        print(f"{rule}: {fails} false FAIL of {decided} decided, 95 % {low:.2%} to {high:.2%}")
+        each = [part.alone(rule) for part in parts]
+        fails, decided = sum(f for f, _ in each), sum(d for _, d in each)
+        print(f"{rule}: {fails} false FAIL of {decided} decided, {_interval(fails, decided)}")
+    failed, views = sum(t.failed for t in parts), sum(t.views for t in parts)
+    print(f"any rule: {failed} of {views} series and runs with a false FAIL,", end=" ")
+    print(_interval(failed, views))
+
+
+def _interval(events: int, trials: int) -> str:
+    low, high = clopper_pearson(events, trials)
+    return f"95 % interval {low:.2%} to {high:.2%}"
 
 
 def main() -> None:
@@ -208,8 +238,15 @@ def main() -> None:
     parser.add_argument("--half", choices=("a", "b", "both"), default="both")
     parser.add_argument("--show", type=int, default=5, help="false FAILs named per rule")
     options = parser.parse_args()
+    parts: list[Tally] = []
     for half in ("a", "b") if options.half == "both" else (options.half,):
-        report(f"half {half}", measure(subjects(options.directory, half)), options.show)
+        print(f"\n== half {half}")
+        parts.append(tally(subjects(options.directory, half)))
+        table(parts[-1], options.show)
+        summary(parts[-1:])
+    if len(parts) > 1:
+        print("\n== both")
+        summary(parts)
 
 
 if __name__ == "__main__":

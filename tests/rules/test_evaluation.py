@@ -64,6 +64,30 @@ def test_without_a_training_loss_it_still_fails() -> None:
     assert prose(cell).evidence.endswith("no training loss is logged beside it.")
 
 
+# --- TP-EVAL-FROZEN ----------------------------------------------------------------------------
+
+
+def test_five_evaluations_that_are_equal_to_the_last_digit_fail() -> None:
+    cell = judge("TP-EVAL-FROZEN", held_out([2.0, 1.1, *([1.0986123] * 5)]))
+    assert level(cell) == (Level.FAIL, "")
+    assert "1.0986123 on each of the last 5 evaluations" in prose(cell).message
+
+
+@pytest.mark.parametrize(
+    ("values", "skip"),
+    [
+        ([2.0, 1.1, *([1.0986123] * 4)], None),
+        ([*([1.0986123] * 6), 1.0986124], None),
+        ([0.4321] * 8, Skip.LOW_POWER),  # four digits may hide a change
+        ([0.0] * 8, Skip.LOW_POWER),
+    ],
+)
+def test_these_evaluations_are_not_frozen(values: list[float], skip: Skip | None) -> None:
+    cell = judge("TP-EVAL-FROZEN", held_out(values))
+    assert not cell.hits
+    assert skipped(cell) is skip
+
+
 # --- TP-OVERFIT --------------------------------------------------------------------------------
 
 TURNING = [3.0, 2.0, 1.5, 1.4, 1.5, 1.7, 1.9, 2.2, 2.4, 2.6]

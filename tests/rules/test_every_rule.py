@@ -258,6 +258,7 @@ def test_levels_are_what_the_catalogue_says() -> None:
         "TP-ZERO-LR",
         "TP-ZERO-LR-PARTIAL",
         "TP-EVAL-NAN",
+        "TP-EVAL-FROZEN",
         "TP-METRIC-COLLAPSE",
         "TP-CHANCE",
         "TP-REWARD-COLLAPSE",

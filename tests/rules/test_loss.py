@@ -285,6 +285,13 @@ def test_a_held_out_loss_that_does_not_contradict_changes_nothing(held_out: list
     assert level(judge("TP-DIVERGE", one)) == (Level.FAIL, "")
 
 
+def test_held_out_values_that_begin_after_the_best_step_contradict_nothing() -> None:
+    """They were all measured on the way down from the explosion."""
+    exploded = np.concatenate(([1.4, 1.3], 7.6 + 16 * np.exp(-np.arange(58) / 4)))
+    one = view(loss(exploded), series("eval_loss", [20.0, 12.0, 9.0, 8.0], [10, 20, 40, 60]))
+    assert level(judge("TP-DIVERGE", one)) == (Level.FAIL, "")
+
+
 def test_held_out_values_from_before_the_best_step_contradict_nothing() -> None:
     one = view(loss(diverged()), series("eval_loss", [4.9, 4.0, 3.0], [10, 20, 30]))
     assert level(judge("TP-DIVERGE", one)) == (Level.FAIL, "")

@@ -25,7 +25,7 @@ from .shape import (
     higher_is_better,
     improved,
 )
-from .statistics import FEW, Profile, median, profile, screen, stretches
+from .statistics import FEW, Profile, median, printed_quantum, profile, screen, stretches
 
 _NAN = float("nan")
 
@@ -117,6 +117,62 @@ def nonfinite_evaluation(
         variant = "recovered"
     first, last = int(runs.starts[0]), int(runs.starts[-1] + runs.lengths[-1] - 1)
     return Fired((Evidence(where(loss, first, last), measured, variant),))
+
+
+@rule(
+    id="TP-EVAL-FROZEN",
+    title="The held-out loss does not change",
+    level=Level.FAIL,
+    message="{series}, measured on held-out data, is {value!s} on each of the last {frozen}"
+    " evaluations, from step {first_step} to {last_step}.",
+    evidence="{frozen} of {points} evaluations are equal to the last digit (from {evaluations} on"
+    " it counts).",
+    needs={"loss": Each((Role.LOSS,), Split.EVAL, points=5, which=Which.PRINCIPAL)},
+    measures={
+        "points": "evaluations logged",
+        "frozen": "evaluations at the end that are equal to the last one",
+        "value": "that value",
+        "quantum": "unit of the last printed decimal, 0 for full precision",
+    },
+    doc=Doc(
+        measures="How many of the last evaluations gave the same loss to the last digit.",
+        means="The weights that were evaluated, or the evaluation itself, did not change.",
+        does_not_mean="That the optimizer is at fault: an evaluation of one stale checkpoint looks"
+        " the same.",
+        guards=(
+            "Five equal evaluations at least.",
+            "Values printed with less than six digits may differ unseen: not judged.",
+            "A loss of 0 or a constant series of whole numbers carries no digits to compare.",
+        ),
+        references=(
+            "MLPerf Training v4.0: three equal evaluations in 0 of 1,936 results",
+            "keras #5589, accelerate #2665",
+        ),
+    ),
+    not_for=(Regime.ADVERSARIAL,),
+    fires=Example(
+        "one value",
+        view(series("loss", falling(40)), series("eval_loss", [1.3862944] * 8, range(5, 41, 5))),
+    ),
+    silent=Example("it falls", view(series("eval_loss", falling(8)))),
+)
+def frozen_evaluation(
+    loss: Series,
+    *,
+    evaluations: Annotated[int, Bound("evaluations", "equal ones that count", ge=3)] = 5,
+    visible: Annotated[
+        float, Bound("share", "printed unit over value: above it nothing is judged", ge=0)
+    ] = 1e-5,
+) -> Outcome:
+    last = float(loss.values[-1])
+    frozen = stretches(loss.values == last).tail
+    measured: dict[str, Value] = {"points": len(loss), "frozen": frozen, "value": last}
+    if frozen < evaluations:
+        return Clean(measured)
+    quantum = printed_quantum(loss.values[-frozen:]) or 0.0
+    if last == 0 or quantum > visible * abs(last):
+        return Undecided({**measured, "quantum": quantum}, Skip.LOW_POWER)
+    return Fired((Evidence(where(loss, len(loss) - frozen), measured),))
 
 
 @rule(

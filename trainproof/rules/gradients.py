@@ -181,7 +181,7 @@ def _loss_present(grad: Series, tail: int, loss: Series) -> bool:
         ),
         references=(
             "ZClip 2025, SPAM 2025: gradient spikes in language-model training",
-            "research: a ratio to the median of the whole run fires on benign early bursts",
+            "trainproof 0.22: a ratio to the median of the whole run fires on benign early bursts",
         ),
     ),
     fires=Example(

@@ -173,7 +173,7 @@ def _unread(faults: list[Fault]) -> Evidence:
             "A cadence that changes for good is no gap: both sides must be denser.",
             "One or two missing rows do not count; gaps below 2 % of the steps are a note.",
         ),
-        references=("wandb #3229: dropped steps", "research: cadence changes in 45 of 1,540 logs"),
+        references=("wandb #3229: dropped steps", "45 of 1,540 public logs change cadence"),
     ),
     fires=Example(
         "half of the run is missing",
@@ -255,7 +255,7 @@ def _cadence_around(distances: Floats) -> Floats:
             "A log that begins within two row distances, or the first tenth, is complete in front.",
         ),
         references=(
-            "research: 72 of 1,540 healthy logs end before their declared length",
+            "72 of 1,540 public logs of healthy runs end before their declared length",
             "Coqui XTTS log: 125,039 steps of 24,940,000 declared",
         ),
     ),
@@ -370,7 +370,7 @@ def _share(unit: str, last: int, planned: float | None, source: str) -> dict[str
         ),
         references=(
             "NeMo #4541, Lightning #13163: resumed runs in one log",
-            "research: several runs in one file in 20 of 1,540 published logs",
+            "20 of 1,540 public logs hold several runs in one file",
         ),
     ),
     fires=Example(

@@ -23,6 +23,7 @@ from trainproof.model.rule import (
     fields_of,
 )
 
+from .pairs import Pair, match
 from .statistics import median, screen
 
 ID = re.compile(r"TP(-[A-Z0-9]+)+")
@@ -132,7 +133,7 @@ class Each:
 
 
 def starts_late(series: Series) -> bool:
-    """First step beyond 10 % of the last and beyond two cadences (research: F6).
+    """First step beyond 10 % of the last and beyond two cadences.
 
     Learned from 834 published series that begin half-way through their run.
     """
@@ -245,6 +246,41 @@ class Whole:
         if self.series and not place.view.series:
             return absent(place.view, None)
         return place.view
+
+
+@dataclass(frozen=True, slots=True)
+class Baselines:
+    """The runs to compare with, as they are."""
+
+    def describe(self) -> str:
+        return "a baseline"
+
+    def bind(self, place: Place) -> tuple[RunView, ...] | Missing:
+        return place.view.baselines or Missing(Skip.NEED_ABSENT, {"baselines": 0})
+
+
+@dataclass(frozen=True, slots=True)
+class Counterparts:
+    """The same series, over the same steps, of each baseline that does not fail by itself; at
+    least ``least`` of them."""
+
+    least: int = 1
+
+    def describe(self) -> str:
+        many = f"at least {self.least} baselines" if self.least > 1 else "a baseline"
+        return f"the same series over the same steps of {many} that would not fail an audit"
+
+    def bind(self, place: Place) -> tuple[Pair, ...] | Missing:
+        baselines, focus = place.view.baselines, place.focus
+        if not baselines or focus is None:
+            return Missing(Skip.NEED_ABSENT, {"baselines": len(baselines)})
+        found = [match(focus, one) for one in baselines if not one.failed]
+        pairs = tuple(one for one in found if isinstance(one, Pair))
+        if not pairs:
+            return Missing(Skip.UNCOMPARABLE, {"baselines": len(baselines)})
+        if len(pairs) < self.least:
+            return Missing(Skip.NEED_TOO_SHORT, {"baselines": len(pairs), "needed": self.least})
+        return pairs
 
 
 _SKIP_FOR = {

@@ -44,7 +44,7 @@ SPEEDS = (Role.STEP_TIME, Role.THROUGHPUT)
             "The first 5 % (compilation, caches) are left out.",
         ),
         references=(
-            "research: 0 of 1,192 MLPerf throughput logs fall below 85 %; shared hosts need 70 %",
+            "MLPerf Training v4.0: 0 of 1,192 logs fall below 85 %; shared hosts need 70 %",
             "MONAI #3116, mmdetection #1956",
         ),
     ),
