@@ -6,8 +6,19 @@ directory of a ZIP file), ``torch_objects`` and ``torch_contents`` (records to t
 per layout, and ``reader``, which chooses among them.
 """
 
+from .directories import Contents, assemble, step_of
+from .distributed import read_distributed
 from .draft import Item
 from .limits import LIMITS, Limits
 from .reader import read_checkpoint
 
-__all__ = ["LIMITS", "Item", "Limits", "read_checkpoint"]
+__all__ = [
+    "LIMITS",
+    "Contents",
+    "Item",
+    "Limits",
+    "assemble",
+    "read_checkpoint",
+    "read_distributed",
+    "step_of",
+]

@@ -39,6 +39,7 @@ _NOT_READ: Mapping[Layout, str] = {
     Layout.JSON: "JSON text",
     Layout.COMPRESSED: "compressed as a whole",
     Layout.TORCH_TAR: "the tar format of torch before 0.1.10",
+    Layout.TORCH_CHUNKS: "its tensors are listed in .metadata",
     Layout.UNKNOWN: "no known format",
 }
 

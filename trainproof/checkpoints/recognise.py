@@ -32,6 +32,8 @@ def layout_of(path: str, head: bytes) -> Layout:
     """``head``: the first ``HEAD`` bytes, fewer where the file has fewer."""
     if not head:
         return Layout.EMPTY
+    if path.endswith(".distcp"):
+        return Layout.TORCH_CHUNKS
     for start, layout in _STARTS:
         if head.startswith(start):
             return layout

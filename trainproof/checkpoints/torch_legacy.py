@@ -20,6 +20,7 @@ from trainproof.model.tensors import (
     Safety,
 )
 
+from .distributed import is_metadata, read_metadata
 from .draft import Draft, Item
 from .dtypes import itemsize
 from .measure import Block, Measured, measure
@@ -152,6 +153,9 @@ def _bare(draft: Draft, data: bytes, first: Walked) -> Iterator[Item]:
         yield draft.done(Extent.NOT_CHECKED)
         return
     draft.survey.rest(data, first.end)
+    if is_metadata(first.root):
+        yield from read_metadata(draft, first.root)
+        return
     contents = contents_of(first.root, draft.limits)
     yield from draft.contents(contents, Measured(), {})
     only_names = draft.depth is Depth.TENSORS and not draft.tensors

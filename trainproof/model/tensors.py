@@ -294,10 +294,10 @@ class Unread:
 class CheckpointFacts:
     """What one file is and holds, besides its tensors. Yielded last, once, for every file.
 
-    ``reason`` says why ``extent`` is not READ. ``keys``: of the outermost mapping. ``weights_only``:
-    whether ``torch.load(weights_only=True)`` of torch 2.10 or later would accept the pickle, None
-    where there is none. ``code``: entries that hold executable code (TorchScript, packages).
-    ``scalars``, ``unread``, ``defects`` and ``globals`` are bounded by the reader's limits.
+    ``reason`` says why ``extent`` is not READ. ``keys``: of the outermost mapping.
+    ``weights_only``: whether ``torch.load(weights_only=True)`` of torch 2.10 or later would accept
+    the pickle, None where there is none. ``code``: entries that hold executable code (TorchScript,
+    packages). ``scalars``, ``unread``, ``defects`` and ``globals`` are bounded by the reader's limits.
     """
 
     artifact: str
@@ -316,4 +316,33 @@ class CheckpointFacts:
     scalars: tuple[Scalar, ...] = ()
     metadata: tuple[Scalar, ...] = ()
     unread: tuple[Unread, ...] = ()
+    defects: tuple[Defect, ...] = ()
+
+
+class DirectoryKind(StrEnum):
+    """Files that are one checkpoint together."""
+
+    SHARDED = "sharded"
+    TRAINER = "transformers-trainer"
+    ACCELERATE = "accelerate"
+    ADAPTER = "peft-adapter"
+    DIFFUSERS = "diffusers"
+    DEEPSPEED = "deepspeed"
+    MEGATRON = "megatron"
+    DISTRIBUTED = "torch-distributed"
+    ORBAX = "orbax"
+    TENSORFLOW = "tensorflow"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointDirectory:
+    """One set. ``files``: paths that belong to it. ``step``: the number in the directory's name.
+
+    ``defects``: what is missing or contradicts; ``where`` is a name inside of the directory.
+    """
+
+    path: str
+    kind: DirectoryKind
+    files: tuple[str, ...]
+    step: int | None
     defects: tuple[Defect, ...] = ()
