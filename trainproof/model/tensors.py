@@ -297,7 +297,7 @@ class CheckpointFacts:
     ``reason`` says why ``extent`` is not READ. ``keys``: of the outermost mapping.
     ``weights_only``: whether ``torch.load(weights_only=True)`` of torch 2.10 or later would accept
     the pickle, None where there is none. ``code``: entries that hold executable code (TorchScript,
-    packages). ``scalars``, ``unread``, ``defects`` and ``globals`` are bounded by the reader's limits.
+    packages). The reader's limits bound ``scalars``, ``unread``, ``defects`` and ``globals``.
     """
 
     artifact: str
