@@ -139,6 +139,14 @@ def test_what_is_no_log_is_counted_and_what_is_expected_to_be_one_is_named(tmp_p
     ]
 
 
+def test_a_table_that_is_no_log_is_silent_whatever_its_lines(tmp_path: Path) -> None:
+    (tmp_path / "module.pm").write_text("use strict, warnings;\nsub a\n  print 1, 2, 3;\n")
+    (tmp_path / "people.csv").write_text("name,town\nAda,London\nAlan\n")
+    report = audit(str(tmp_path), isolation=False)
+    assert report.reports == ()
+    assert report.not_judged.counts == {"not-a-log": 2}
+
+
 def test_a_path_that_does_not_exist_is_a_problem_not_an_exception(tmp_path: Path) -> None:
     report = audit(str(tmp_path / "nowhere"))
     assert report.reports == ()

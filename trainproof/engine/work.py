@@ -115,6 +115,8 @@ def read(artifact: Artifact, settings: Settings) -> Reading:
     except Exception as error:  # noqa: BLE001 - a reader's bug is that file's fault
         detail = f"{type(error).__name__}: {error}"[:_ERROR_LENGTH]
         faults.append(Fault(FaultCode.READER_FAILED, artifact.path, detail, fatal=True))
+    if empty is not None and not columns:  # odd lines of what is no log are nobody's trouble
+        faults = [fault for fault in faults if fault.fatal]
     return Reading(artifact, tuple(columns), facts, tuple(faults), empty)
 
 
