@@ -409,8 +409,8 @@ def screen(series: Series) -> Screen:
 def not_a_loss(values: Floats) -> str | None:
     """What a series that is logged as a loss looks like instead, or None.
 
-    Powers of two from 16 up are a mixed-precision loss scale (836 of 836
-    published series of that kind, 0 of 1,695 losses); strictly rising integers are a counter.
+    Powers of two from 16 up are a mixed-precision loss scale (836 of 836 published series of
+    that kind, 0 of 1,695 losses); strictly rising integers are a counter.
     """
     finite = values[np.isfinite(values)]
     if len(finite) < 5 or finite.min() < 0:
