@@ -36,6 +36,9 @@ TRAINING = re.compile(
 )
 """Words of which some stand in whatever a training prints before its first step."""
 
+BAR_TOTAL = re.compile(r"^\s*\d+%\|\|\d+/(\d{1,15}) \[")
+"""A progress bar without a name, which is how transformers shows the steps of the training."""
+
 PROLOGUE = 20_000
 """Lines before the first record in which they are looked for."""
 
@@ -78,6 +81,11 @@ class _Clock:
         if epoch is None or self.per_epoch is None or self.first is None or epoch != int(epoch):
             return None
         return self._at((int(epoch) - self.first + 1) * self.per_epoch)
+
+    @property
+    def max_steps(self) -> int | None:
+        """What is declared of the run and not only of an epoch."""
+        return None if self.total == self.per_epoch else self.total
 
     def _at(self, step: int) -> int:
         self.last_step = max(step, self.last_step or 0)
@@ -124,6 +132,10 @@ class Log:
     _plans: dict[str, Plan | None] = field(default_factory=dict)
     _clock: _Clock = field(default_factory=_Clock)
     _epoch: float | None = None
+    _step: int | None = None
+    _stepped: set[str] = field(default_factory=set)
+    _bar_total: int | None = None
+    _repeated: dict[str, float] = field(default_factory=dict)
     _turn: int = 0
     _places: set[tuple[float | None, int | None]] = field(default_factory=set)
     _loose: dict[str, _Loose] = field(default_factory=dict)
@@ -138,7 +150,8 @@ class Log:
         """Read one line, or one state of a progress bar."""
         if len(text) > MAX_LINE:
             return
-        pieces = pieces_of(without_bars(text))
+        text = without_bars(text)
+        pieces = pieces_of(text)
         plan = self._plan(pieces) if len(pieces) > 1 else None
         if plan is None:
             self._note(text, line)
@@ -181,6 +194,7 @@ class Log:
         epoch = value_of(numbers[plan.epoch.at])
         if epoch != self._epoch:
             self._turn += 1
+            self._step = None
         self._epoch = epoch
         if plan.epoch.total is not None:
             self._clock.epochs = value_of(numbers[plan.epoch.total])
@@ -212,20 +226,23 @@ class Log:
     def _keep(
         self, plan: Plan, numbers: list[str], line: int, epoch: float | None, step: int | None
     ) -> None:
-        row: dict[str, float] = {}
         if step is not None:
-            row["step"] = step
+            self._step = step
+            self._stepped.update(plan.tags)
+        self._epoch = epoch
         if epoch is not None:
-            row["epoch"] = self._clock.last_epoch = epoch
-        self._fill(row, plan, numbers)
+            self._clock.last_epoch = epoch
+        row = self._row(plan, numbers)
+        if step is None and not self._stepped.isdisjoint(row):
+            # the average of an epoch whose steps were logged under the same name
+            row = {f"epoch/{tag}" if tag in self._stepped else tag: row[tag] for tag in row}
         self._tight.update(plan.tags)
         self._turn += 1
-        self._epoch = epoch
         if plan.outcome:
             self.records += 1
             if len(self._places) < 8:
                 self._places.add((epoch, step))
-        self._add(row, line, (plan.tags, epoch, step) if plan.bar else ())
+        self._add(row, line, (epoch, step) if plan.bar else ())
         name = plan.framework or INFERRED
         self._frameworks[name] = self._frameworks.get(name, 0) + 1
         self.crash = _Crash()
@@ -253,13 +270,23 @@ class Log:
 
     # --- values --------------------------------------------------------------------------------
 
-    def _fill(self, row: dict[str, float], plan: Plan, numbers: list[str]) -> None:
+    def _row(self, plan: Plan, numbers: list[str]) -> dict[str, float]:
+        """The values of a line, and the place where the training is."""
+        row: dict[str, float] = {}
+        if self._step is not None:
+            row["step"] = self._step
+        if self._epoch is not None:
+            row["epoch"] = self._epoch
         for tag, at in plan.columns:
             value = value_of(numbers[at])
             if at in plan.ratio:
                 whole = value_of(numbers[plan.ratio[at]])
                 value = value / whole if whole else value
-            row[tag] = value
+            if tag not in plan.stale or self._repeated.get(tag) != value:
+                row[tag] = value
+                if plan.stale:
+                    self._repeated[tag] = value
+        return row
 
     def _measured(self, plan: Plan, numbers: list[str], line: int) -> None:
         """A line that names no place: it belongs to the last one that was named."""
@@ -269,16 +296,12 @@ class Log:
             self._loose.setdefault(tag, _Loose()).see(self._turn)
         if not all(self._loose[tag].may_be_series for tag in plan.tags):
             return
-        row: dict[str, float] = {}
-        if self._epoch is not None:
-            row["epoch"] = self._epoch
-        self._fill(row, plan, numbers)
-        self._add(row, line, ())
+        self._add(self._row(plan, numbers), line, ())
 
     def _add(self, row: Row, line: int, state: tuple[object, ...]) -> None:
         """Add a row; a later state of the same bar at the same step replaces the earlier one."""
         if state and state == self._state and self._rows:
-            self._rows[-1], self._lines[-1] = row, line
+            self._rows[-1], self._lines[-1] = {**self._rows[-1], **row}, line
             return
         if len(self._rows) >= BATCH:
             self.flush()
@@ -298,8 +321,11 @@ class Log:
                 self.crash.line = line
         elif self.crash.line and not self.crash.error and (found := EXCEPTION.search(text)):
             self.crash.error = found[1][:200]
-        if not self.records and line < PROLOGUE and len(self.words) < 8:
-            self.words.update(word.lower() for word in TRAINING.findall(text))
+        if not self.records and line < PROLOGUE:
+            if len(self.words) < 8:
+                self.words.update(word.lower() for word in TRAINING.findall(text))
+            if found := BAR_TOTAL.match(text):
+                self._bar_total = int(found[1])
 
     # --- at the end ----------------------------------------------------------------------------
 
@@ -321,10 +347,11 @@ class Log:
 
     def facts(self) -> Facts:
         known = {name: n for name, n in self._frameworks.items() if name != INFERRED}
+        framework = max(known, key=lambda name: known[name]) if known else INFERRED
         clock = self._clock
         return Facts(
-            framework=max(known, key=lambda name: known[name]) if known else INFERRED,
-            max_steps=clock.total,
+            framework=framework,
+            max_steps=self._bar_total if framework == "transformers" else clock.max_steps,
             max_epochs=clock.epochs,
             steps_per_epoch=clock.per_epoch,
             last_step=clock.last_step,

@@ -20,6 +20,7 @@ NUMBER = re.compile(
     )
     ( [-+]?(?i:nan|inf(?:inity)?)
       (?=(?:ms|s|%)?(?!\w))         # "nanms" is an average of no steps; "info" is a word
+      (?!\ (?:iterations|grads|gradients|values|found|detected|encountered)\b)
     | [-+]?
       (?: \d{1,3}(?:,\d{3})++(?:\.\d*+)?    # 150,100
         | \d++(?:\.\d*+)?
@@ -40,9 +41,11 @@ KERAS_BAR = re.compile(r"\[[=>.]{3,200}\]|[\u2501\u2578\u257a]+")
 
 
 def without_bars(text: str) -> str:
-    """The line without what changes in it as a progress bar grows."""
+    """The line without what changes in it as a progress bar grows; of a bar into which a dict
+    was printed (transformers), the dict."""
     if "%|" in text:
         text = BAR.sub("%||", text)
+        text = text[text.find("]{'") + 1 :]
     if "==" in text or "..]" in text or "\u2501" in text:
         text = KERAS_BAR.sub("[]", text)
     return text

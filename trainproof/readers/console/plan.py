@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from trainproof.model.data import Axis, Role, Split
+from trainproof.model.data import Axis, Role, Scope, Split
 from trainproof.readers.names import SPLITS, axis_rank, classify, split_of
 
 from .dialects import NAMES, PRIVATE, STEP_NAMES, framework_of
@@ -42,7 +42,7 @@ TELLING = OUTCOMES | {
 """What a line with a step must report (one of them) to be a record of training."""
 
 _WRAPPER = re.compile(
-    r"(?:(?:np|numpy|torch|jnp)\.)?(?:[Tt]ensor|float\d*|int\d*|[Aa]rray)?[(\[{]*\s*(?P<quote>[\"']?)$"
+    r"[\"']?(?:(?:np|numpy|torch|jnp)\.)?(?:[Tt]ensor|float\d*|int\d*|[Aa]rray)?[(\[{]*\s*(?P<quote>[\"']?)$"
 )
 """What may stand between a name and its number: ``tensor(``, ``np.float64(``, ``[``, ``'``."""
 
@@ -55,13 +55,17 @@ _DELIMITER = re.compile(
     r"[,;:|{}\[\]()\t\"'<>=]|\s[-\u2013\u2014\u2022#>*~]+(?=\s|$)|\s{2,}|\.{3,}"
 )
 _KEY = re.compile(r"[^\W\d][\w./@#%+ -]*$")
+_UNIT = re.compile(r"^(?:%|[^\W\d_]+)(?:/[^\W\d_]+)?")
+"""What is attached to the number before: ``33ms``, ``5ms/step``."""
+
+_DEVICE = re.compile(r"\b(?:cuda|cpu|xla|mps|npu|hpu):$")
 _FILE = re.compile(r"\.(?:py|cc|cpp|cu|c|go|rs|json|yaml|yml|pt|pth|txt|log)\d*$")
 _LOGGER = _words("info debug warning warn error critical root main rank")
 """Words that loggers put before a message."""
 
 _PROSE = _words(
-    "best last max min num total from until warmup every per final lowest highest each next of at",
-    "resume resumed resuming previous initial since than is was to in after before",
+    "best last max min num total from until warmup every per final lowest highest each next of",
+    "resume resumed resuming previous initial since than is was to before",
 )
 """Words before ``epoch 3`` after which it does not say where the training is."""
 
@@ -106,11 +110,12 @@ class Counter:
 class Plan:
     """What the numbers of all lines of one shape are.
 
-    ``columns``: tags and the positions of their numbers. ``ratio``: positions of totals by which
+        ``columns``: tags and the positions of their numbers. ``ratio``: positions of totals by which
     a number is to be divided (``Accuracy: 9837/10000``). ``steps``: best first. ``split``: the
-    held-out split that the whole line is about. ``bar``: the line is a state of a progress bar;
-    ``keras``: of which only the last of an epoch counts. ``last``: the last number of the last
-    line of this shape.
+    held-out split that the line names before its first counter, which may then count batches of
+    that split. ``bar``: the line is a state of a progress bar. ``stale``: tags whose value a bar
+    repeats until there is a new one. ``keras``: a bar of which only the last state of an epoch
+    counts. ``last``: the last number of the last line of this shape.
     """
 
     kind: Kind
@@ -122,6 +127,7 @@ class Plan:
     outcome: bool
     split: Split | None
     bar: bool
+    stale: frozenset[str]
     keras: bool
     framework: str | None
     last: str = ""
@@ -156,6 +162,7 @@ class _Parser:
     counters: list[Counter] = field(default_factory=list)
     ratio: dict[int, int] = field(default_factory=dict)
     lead: Split | None = None
+    batches: bool = False
     bar: bool = False
     keras: bool = False
 
@@ -179,6 +186,7 @@ class _Parser:
             bool(self.roles & OUTCOMES),
             self.lead,
             self.bar,
+            frozenset(filter(_is_repeated, self.columns)) if self.bar else frozenset(),
             self.keras,
             framework_of(self.shape),
         )
@@ -223,6 +231,7 @@ class _Parser:
     def _count(self, at: int, axis: Axis, rank: int = 50, *, inner: bool = False) -> None:
         if not self.counters and self.split is not None:
             self.lead = split_of(self.split)
+        inner = inner or self.batches
         self.counters.append(Counter(at, rank, axis, self._total(at), inner))
 
     # --- numbers behind a name -----------------------------------------------------------------
@@ -235,9 +244,9 @@ class _Parser:
             self._count(at, Axis.STEP, inner=True)
         elif self.texts[at + 1].startswith(("epoch:", "epoch results:")):  # ESPnet: 1epoch:train:
             self._count(at, Axis.EPOCH)
-        elif (key := self._key(text)) is not None:
+        elif (key := self._key(text if at else f" {text}")) is not None:
             self._named(at, key)
-        elif text.strip()[-1:] == "[" and self._total(at) is not None:
+        elif text.strip()[-1:] == "[" and self._closes(at):
             self._bracket(at)
 
     def _is_within_epoch(self, at: int) -> bool:
@@ -249,6 +258,10 @@ class _Parser:
         if text in ("][", "] [", "]  [", "["):
             return True
         return text == ":" and self._total(at) is not None
+
+    def _closes(self, at: int) -> bool:
+        """Whether ``a/b]`` follows."""
+        return self._total(at) is not None and self._after(at + 1, ("]",))
 
     def _bracket(self, at: int) -> None:
         """``Train: [0/150][0/924]``: an epoch if another bracket follows, else a step."""
@@ -263,7 +276,7 @@ class _Parser:
         name = key.name
         if name.lower() in SPLITS:  # "Test: [0/98]"
             self._look_for_split(name)
-            if self.texts[at].strip().endswith("[") and self._total(at) is not None:
+            if self.texts[at].strip().endswith("[") and self._closes(at):
                 self._bracket(at)
             return
         if PRIVATE.match(self.shape):
@@ -308,6 +321,9 @@ class _Parser:
 
     def _key(self, text: str) -> _Key | None:
         """The name that ends the text before a number."""
+        text = _UNIT.sub("", text)
+        if _DEVICE.search(text):
+            return None
         wrapper = _WRAPPER.search(text)
         bare = text[: wrapper.start()] if wrapper else text
         separator = _SEPARATOR.search(bare)
@@ -330,7 +346,7 @@ class _Parser:
         self._look_for_split(before)
         if not words:
             return None
-        name = " ".join(words[-MAX_WORDS:])
+        name = " ".join(words[-MAX_WORDS:]).removesuffix(" value")
         place = axis_rank(words[-1])
         if place is not None and len(words) > 1 and _PROSE.isdisjoint(map(str.lower, words[:-1])):
             name = name if axis_rank(name) is not None else words[-1]
@@ -347,8 +363,9 @@ class _Parser:
         if words[-1].lower() in ("rate", "norm", "scale", "score") and size == 1:
             return None
         known = " ".join(words[-size:])
+        self._look_for_split(" ".join(words[:-size]))
         if not _is_key(known) or not _is_known(known):
-            self._look_for_split(name)
+            self._look_for_split(known)
             return None
         if axis_rank(known) is not None and not _PROSE.isdisjoint(map(str.lower, words[:-size])):
             return None
@@ -363,6 +380,8 @@ class _Parser:
             text = text[: unit.start()]
         ends = [match.end() for match in _DELIMITER.finditer(text)]
         begin = ends[-1] if ends else 0
+        if unit and unit[1].lower() in SPLITS:  # Iter(val) [2000]: so many batches of them
+            self.batches = split_of(unit[1]) is not Split.TRAIN
         before = text[:begin] + (f" {unit[1]} " if unit else "")
         return text[begin:].lstrip("#*->~ ").strip(), before
 
@@ -374,6 +393,11 @@ class _Parser:
 
 def _by_rank(one: Counter) -> int:
     return one.rank
+
+
+def _is_repeated(tag: str) -> bool:
+    identity = classify(tag)
+    return identity.split is not Split.TRAIN or identity.scope is Scope.EPOCH
 
 
 def _is_known(name: str) -> bool:

@@ -90,9 +90,16 @@ def _records(text: str, *, whole: bool) -> int:
     lines = text.replace("\r", "\n").split("\n")
     if not whole:
         lines.pop()
-    plans = (plan_of(pieces) for line in lines if len(pieces := pieces_of(without_bars(line))) > 1)
-    found = [p for p in plans if p is not None and p.kind is LineKind.RECORD and p.outcome]
-    return len(found) + sum(p.framework is not None for p in found)
+    count, begun = 0, False
+    for line in lines:
+        pieces = pieces_of(without_bars(line))
+        plan = plan_of(pieces) if len(pieces) > 1 else None
+        if plan is None:
+            continue
+        begun = begun or plan.kind is LineKind.EPOCH
+        if plan.outcome and (plan.kind is LineKind.RECORD or begun):
+            count += 1 if plan.framework is None else 2
+    return count
 
 
 def _take(block: Block, log: Log) -> None:
