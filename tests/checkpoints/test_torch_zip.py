@@ -124,17 +124,7 @@ def test_big_endian_files() -> None:
 
 
 def test_an_untyped_storage_with_the_type_beside_it() -> None:
-    rebuilt = p.call(
-        "torch._utils",
-        "_rebuild_tensor_v3",
-        p.storage("0", "UntypedStorage", 3),
-        p.integer(0),
-        p.tuple_(p.integer(3)),
-        p.tuple_(p.integer(1)),
-        b"\x89",
-        p.call("collections", "OrderedDict"),
-        p.global_("torch", "float8_e5m2"),
-    )
+    rebuilt = p.typed_tensor("0", 3, "float8_e5m2", 1)
     got = read(torch_zip(p.pickle(rebuilt), {"0": bytes([0x3C, 0x7C, 0x7D])}))
     assert got.tensors[""].dtype == "float8_e5m2"
     assert got.tensors[""].stats == TensorStats(3, 1, 1, 0, 0, 1.0, 1.0, 1.0, 1)

@@ -79,6 +79,21 @@ def tensor(
     )
 
 
+def typed_tensor(key: str, count: int, dtype: str, itemsize: int) -> bytes:
+    """``_rebuild_tensor_v3``: an untyped storage and the element type beside it."""
+    return call(
+        "torch._utils",
+        "_rebuild_tensor_v3",
+        storage(key, "UntypedStorage", count * itemsize),
+        integer(0),
+        tuple_(integer(count)),
+        tuple_(integer(1)),
+        b"\x89",
+        call("collections", "OrderedDict"),
+        global_("torch", dtype),
+    )
+
+
 def pickle(value: bytes, start: bytes = PROTO2) -> bytes:
     return start + value + STOP
 

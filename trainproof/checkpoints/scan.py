@@ -99,12 +99,14 @@ class _IeeeScan:
             self._finite(signed, unsigned, smax, umax)
 
     def _finite(self, signed: Integers, unsigned: Integers, smax: int, umax: int) -> None:
-        umin = int(unsigned.min())
-        high = smax if smax >= 0 else umin
-        low = umax if umax >= self._sign else umin
+        if smax >= 0 and umax >= self._sign:
+            low, high = umax, smax
+        else:
+            umin = int(unsigned.min())
+            low, high = (umin, smax) if smax >= 0 else (umax, umin)
         self._range.add(decode(self._dtype, low), decode(self._dtype, high))
         self._zeros += len(unsigned) - int(np.count_nonzero(unsigned))
-        if int(signed.min()) == -self._sign:
+        if umax >= self._sign and int(signed.min()) == -self._sign:
             self._zeros += int(np.count_nonzero(unsigned == self._sign))
 
     def _without_nonfinite(self, unsigned: Integers) -> Integers:
