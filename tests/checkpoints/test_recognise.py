@@ -20,6 +20,7 @@ from trainproof.model.tensors import Extent, Layout
         (b"\x1f\x8b\x08" + bytes(20), Layout.COMPRESSED),
         (b"storages" + bytes(249) + b"ustar" + bytes(300), Layout.TORCH_TAR),
         (b"\xff\xfeh\x00e\x00", Layout.UNKNOWN),
+        (b"\x80", Layout.UNKNOWN),
     ],
 )
 def test_nothing_is_passed_that_was_not_read(data: bytes, layout: Layout) -> None:

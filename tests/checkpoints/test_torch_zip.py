@@ -145,6 +145,18 @@ def test_a_tensor_saved_without_its_values_is_listed_and_not_measured() -> None:
     assert got.facts.extent is Extent.STRUCTURE_ONLY
 
 
+def test_a_sparse_tensor_is_measured_by_its_values() -> None:
+    layout = p.call("torch.serialization", "_get_layout", p.text("torch.sparse_coo"))
+    size = p.call("torch", "Size", p.tuple_(p.integer(3), p.integer(3)))
+    indices = p.tensor("1", (2, 4), kind="LongStorage")
+    for parts, found in (((indices, p.tensor("0", (4,)), size), True), ((indices,), False)):
+        sparse = p.call("torch._utils", "_rebuild_sparse_tensor", layout, p.tuple_(*parts))
+        state = p.pickle(p.dict_({"s": sparse}))
+        got = read(torch_zip(state, {"0": FOUR, "1": bytes(64)}))
+        assert ("s" in got.tensors) is found
+    assert [one.name for one in got.facts.unread] == ["s"]
+
+
 def test_64_bit_directory_entries() -> None:
     parts = [replace(part, wide=True) for part in torch_parts(ONE, {"0": FOUR})]
     got = read(archive(parts))

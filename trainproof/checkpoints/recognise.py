@@ -23,7 +23,7 @@ _STARTS: tuple[tuple[bytes, Layout], ...] = (
 )
 _MARKUP = (b"<!doctype", b"<html", b"<?xml", b"<error")
 _PICKLE_STARTS = b"(]})cNIUSVXKJMGFL\x88\x89\x8c"
-_PROTOCOLS = range(6)
+_PROTOCOLS = (b"\0", b"\1", b"\2", b"\3", b"\4", b"\5")
 _LONG_HEADER = 1 << 40
 """Eight letters, taken for the length of a header, are a larger number than this."""
 
@@ -50,7 +50,7 @@ def _by_structure(path: str, head: bytes) -> Layout:
     length = int.from_bytes(head[:8], "little")
     if path.endswith(".safetensors") or (head[8:9] == b"{" and length < _LONG_HEADER):
         return Layout.SAFETENSORS
-    if head[:1] == b"\x80" and head[1] in _PROTOCOLS:
+    if head[:1] == b"\x80" and head[1:2] in _PROTOCOLS:
         return Layout.PICKLE
     by_name = _by_name(path)
     if by_name is not None:

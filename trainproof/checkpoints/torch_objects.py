@@ -206,13 +206,13 @@ def _sparse(tensors: Tensors, given: list[Node]) -> Tensor:
     parts = given[1].values if isinstance(given[1], Items) else []
     made = [tensors.tensor(part) for part in parts if isinstance(part, Call)]
     tensor = [one for one in made if one is not None][-1]
-    shape = next(
-        _sizes(part)
-        for part in reversed(parts)
+    sizes = [
+        part
+        for part in parts
         if isinstance(part, Items)
         or (isinstance(part, Call) and path_of(part.function) == "torch.Size")
-    )
-    return replace(tensor, shape=shape, kind=Kind.SPARSE)
+    ]
+    return replace(tensor, shape=_sizes(sizes[-1]), kind=Kind.SPARSE)
 
 
 def _nested(tensors: Tensors, given: list[Node]) -> Tensor:
