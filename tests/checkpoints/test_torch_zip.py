@@ -177,6 +177,22 @@ def test_script_modules_name_their_tensors_as_modules_do() -> None:
     assert got.facts.code == ("m/code/x.py",)
 
 
+def test_the_tensors_of_a_package() -> None:
+    pickle = p.pickle(p.dict_({"w": p.tensor("7", (4,))}))
+    parts = [
+        Part("m/.data/extern_modules", b"torch"),
+        Part("m/.data/7.storage", FOUR),
+        Part("m/model/model.pkl", pickle),
+        Part("m/model/net.py", b"pass"),
+    ]
+    got = read(archive(parts))
+    assert got.facts.layout is Layout.TORCH_PACKAGE
+    assert got.facts.code == ("m/model/net.py",)
+    stats = got.tensors["model/model.pkl/w"].stats
+    assert stats is not None
+    assert stats.max == 3.0
+
+
 # --- damage -----------------------------------------------------------------------------------
 
 

@@ -225,7 +225,7 @@ def _info(
         draft.artifact,
         stats,
         unread,
-        group=group_of(listed.name.replace(".", "/", 1)),
+        group=group_of(listed.name.replace(".", "/", 1), draft.artifact),
         presence=presence,
     )
 

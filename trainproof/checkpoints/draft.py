@@ -104,7 +104,7 @@ class Draft:
             stats,
             why,
             tensor.kind,
-            group_of(name),
+            group_of(name, self.artifact),
             max((presence.get(key, Presence.WHOLE) for key in storages), key=_WORSE.index)
             if storages
             else Presence.WHOLE,

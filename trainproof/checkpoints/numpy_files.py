@@ -121,7 +121,7 @@ def _array(draft: Draft, name: str, size: int, pieces: Iterator[memoryview]) -> 
             stats,
             unread,
             Kind.ARRAY,
-            group_of(name),
+            group_of(name, draft.artifact),
             presence,
         )
     )

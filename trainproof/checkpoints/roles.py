@@ -17,8 +17,20 @@ _STATE = re.compile(
 _STATE_KEYS = ("state", "param_groups")
 
 
-def group_of(name: str) -> Group:
-    """Decided by the outermost keys: inside ``model`` a layer may be called anything."""
+_FILES = (
+    (re.compile(r"optim(izer)?([_.-]|$)|distrib_optim"), Group.OPTIMIZER),
+    (re.compile(r"rng_state|random_states|scheduler|scaler|sampler|training_args"), Group.STATE),
+)
+
+
+def group_of(name: str, artifact: str) -> Group:
+    """Decided by the name of the file, where trainers write one for each part; otherwise by the
+    outermost keys: inside ``model`` a layer may be called anything.
+    """
+    file = artifact.rpartition("/")[2]
+    for pattern, group in _FILES:
+        if pattern.search(file):
+            return group
     keys = name.split("/")
     outer = keys[:-1][:2]
     for key in outer:

@@ -258,7 +258,7 @@ def _tensor(draft: Draft, header: Header, span: Span, overlapping: bool) -> Tens
             draft.artifact,
             stats,
             unread,
-            group=group_of(span.name),
+            group=group_of(span.name, draft.artifact),
             presence=Presence.WHOLE if whole else presence,
             crc=crc,
         )

@@ -84,6 +84,10 @@ def _with_pickle(draft: Draft, archive: Archive, entry: Entry) -> Iterator[Item]
     contents = contents_of(walked.root, draft.limits)
     if draft.layout is Layout.TORCH_SCRIPT:
         contents.tensors = {_script_name(name): one for name, one in contents.tensors.items()}
+    yield from _tensors(draft, archive, contents)
+
+
+def _tensors(draft: Draft, archive: Archive, contents: Contents) -> Iterator[Item]:
     big = _big_endian(draft, archive)
     presence = _check_storages(draft, archive, contents)
     measured = _measure(draft, archive, contents, big)
@@ -159,17 +163,20 @@ def _big_endian(draft: Draft, archive: Archive) -> bool:
 # --- storages ---------------------------------------------------------------------------------
 
 
-def _place(archive: Archive, key: str) -> Entry | None:
+def _place(draft: Draft, archive: Archive, key: str) -> Entry | None:
+    """The entry that holds a storage."""
+    if draft.layout is Layout.TORCH_PACKAGE:
+        return archive.find(f"{archive.root}/.data/{key}.storage")
     return archive.find(f"{archive.root}/data/{key}")
 
 
 def _check_storages(draft: Draft, archive: Archive, contents: Contents) -> dict[str, Presence]:
     """Compare what the pickle says of each storage with the entry that holds it."""
     presence: dict[str, Presence] = {}
-    mentioned = (_place(archive, key) for key in draft.survey.storages)
+    mentioned = (_place(draft, archive, key) for key in draft.survey.storages)
     held = {entry.name for entry in mentioned if entry is not None}
     for key, storage in contents.storages.items():
-        entry = _place(archive, key)
+        entry = _place(draft, archive, key)
         found = _check_storage(draft, key, storage, entry)
         if found is not Presence.WHOLE:
             presence[key] = found
@@ -201,7 +208,7 @@ def _measure(draft: Draft, archive: Archive, contents: Contents, big: bool) -> M
     blocks: dict[str, Block] = {}
     entries: dict[str, Entry] = {}
     for key in contents.storages:
-        entry = _place(archive, key)
+        entry = _place(draft, archive, key)
         if entry is not None:
             entries[key], blocks[key] = entry, _block(archive, entry)
     tensors = contents.tensors.values() if draft.values else ()
@@ -275,6 +282,9 @@ def _without_pickle(draft: Draft, archive: Archive) -> Iterator[Item]:
         draft.layout = Layout.TORCH_ZIP
         what = "torch.save failed before it wrote the first tensor"
         draft.defects.append(Defect(DefectCode.SAVE_FAILED, what))
+    if draft.layout is Layout.TORCH_PACKAGE:
+        yield from _tensors(draft, archive, _package(draft, archive))
+        return
     if draft.layout is Layout.NPZ:
         if draft.depth is not Depth.STRUCTURE:
             _verify(draft, archive, archive.entries, {})
@@ -292,9 +302,26 @@ def _without_pickle(draft: Draft, archive: Archive) -> Iterator[Item]:
 _REASONS = {
     Layout.TORCH_ZIP: "nothing was saved",
     Layout.TORCH_EXPORT: "the weights of exported programs are not read",
-    Layout.TORCH_PACKAGE: "the tensors of packages are not read",
     Layout.KERAS: "the weights are in HDF5, which is not read",
 }
+
+
+def _package(draft: Draft, archive: Archive) -> Contents:
+    """The tensors of every pickle of a package, under the name of its entry."""
+    together = Contents()
+    for entry in archive.entries:
+        if not entry.name.endswith(".pkl") or entry.size > draft.limits.pickle_bytes:
+            continue
+        walked = _walk(draft, archive, entry)
+        if walked is None or walked.damage is not None:
+            continue
+        contents = contents_of(walked.root, draft.limits)
+        name = entry.name.partition("/")[2]
+        together.tensors.update({f"{name}/{key}": one for key, one in contents.tensors.items()})
+        together.storages.update(contents.storages)
+        together.unread += contents.unread
+        together.defects += contents.defects
+    return together
 
 
 def _starts_as_pickle(archive: Archive, entry: Entry) -> bool:

@@ -177,7 +177,7 @@ _DANGEROUS_MODULES = frozenset(
         """
     os posix nt sys subprocess socket shutil runpy pty webbrowser importlib imp ctypes _ctypes cffi
     pip code codeop bdb pdb cProfile profile trace timeit doctest asyncio multiprocessing threading
-    concurrent operator _operator functools types marshal pickle _pickle dill cloudpickle joblib
+    concurrent operator _operator functools types marshal pickle _pickle dill cloudpickle
     pkgutil platform urllib http ftplib smtplib telnetlib xmlrpc ssl tempfile uuid idlelib logging
     inspect ast commands signal gc weakref linecache site sysconfig venv zipimport zipfile tarfile
     distutils setuptools ensurepip lib2to3 test atexit builtins __builtin__
@@ -187,7 +187,7 @@ _DANGEROUS_MODULES = frozenset(
 """Modules with functions that run code, start programs or reach files and networks."""
 
 _DANGEROUS = re.compile(
-    r"numpy\.(testing|f2py|distutils)\b|torch\.(hub|jit|package|utils|load|_inductor"
+    r"numpy\.(testing|f2py|distutils)\b|joblib\.(numpy_pickle\.)?load\b|torch\.(hub|jit|package|utils|load|_inductor"
     r"|fx|serialization|multiprocessing|distributed\.rpc|storage\._load_from_bytes)\b"
 )
 
