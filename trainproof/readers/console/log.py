@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from trainproof.model.data import Facts, FaultCode
@@ -11,14 +11,23 @@ from trainproof.readers.sheet import Row, Sheet
 from trainproof.readers.text import FaultLog
 
 from .dialects import INFERRED
-from .numbers import HOLE, pieces_of, value_of, without_bars
+from .numbers import HOLE, pattern_of, pieces_of, value_of, without_bars
 from .plan import Counter, Kind, Plan, plan_of
 
 MAX_LINE = 16384
 """Characters of a line that reports something; longer ones are dumps."""
 
-MAX_SHAPES = 1 << 15
-"""Shapes that are remembered; a console prints a few dozen of them over and over."""
+ROOM = 32 << 20
+"""Bytes of shapes that are remembered; a console prints a few dozen of them over and over."""
+
+PLAN = 1000
+"""Bytes that a remembered shape takes besides its text."""
+
+OFTEN = 16
+"""Lines after which a shape gets a pattern of its own."""
+
+RECENT = 4
+"""Patterns that are tried on every line."""
 
 BATCH = 4096
 """Rows handed to the sheet at a time."""
@@ -36,7 +45,7 @@ TRAINING = re.compile(
 )
 """Words of which some stand in whatever a training prints before its first step."""
 
-BAR_TOTAL = re.compile(r"^\s*\d+%\|\|\d+/(\d{1,15}) \[")
+BAR_TOTAL = re.compile(r"^\s*\d+%\|\|\s*\d+/(\d{1,15}) \[")
 """A progress bar without a name, which is how transformers shows the steps of the training."""
 
 PROLOGUE = 20_000
@@ -130,6 +139,8 @@ class Log:
     crash: _Crash = field(default_factory=_Crash)
     words: set[str] = field(default_factory=set)
     _plans: dict[str, Plan | None] = field(default_factory=dict)
+    _room: int = ROOM
+    _recent: list[tuple[Plan, re.Pattern[str]]] = field(default_factory=list)
     _clock: _Clock = field(default_factory=_Clock)
     _epoch: float | None = None
     _step: int | None = None
@@ -151,16 +162,25 @@ class Log:
         if len(text) > MAX_LINE:
             return
         text = without_bars(text)
+        for plan, pattern in self._recent:
+            if found := pattern.match(text):
+                self._use(plan, found.groups(), line, ended)
+                return
         pieces = pieces_of(text)
-        plan = self._plan(pieces) if len(pieces) > 1 else None
-        if plan is None:
+        new = self._plan(pieces) if len(pieces) > 1 else None
+        if new is None:
             self._note(text, line)
             return
-        if not ended and self._is_cut(plan, pieces):
+        self._use(new, pieces[1::2], line, ended)
+        if new.uses == OFTEN:
+            self._recent = [(new, pattern_of(new.texts)), *self._recent[: RECENT - 1]]
+
+    def _use(self, plan: Plan, numbers: Sequence[str], line: int, ended: bool) -> None:
+        if not ended and _is_cut(plan, numbers):
             self.faults.add(FaultCode.TRUNCATED, "the file ends within a line", line)
             return
-        plan.last = pieces[-2]
-        numbers = pieces[1::2]
+        plan.uses += 1
+        plan.last = numbers[-1]
         if plan.kind is Kind.EPOCH:
             self._begin(plan, numbers)
         elif plan.kind is Kind.RECORD:
@@ -174,20 +194,14 @@ class Log:
             return self._plans[shape]
         except KeyError:
             plan = plan_of(pieces, self.wanted)
-            if len(self._plans) < MAX_SHAPES:
+            if self._room > 0:
+                self._room -= len(shape) + PLAN
                 self._plans[shape] = plan
             return plan
 
-    def _is_cut(self, plan: Plan, pieces: list[str]) -> bool:
-        """Whether the last number of a file may lack digits: it has fewer behind the point than
-        that of the line before, or there was no such line."""
-        if pieces[-1].strip():
-            return False
-        return len(pieces[-2].partition(".")[2]) < len(plan.last.partition(".")[2]) or not plan.last
-
     # --- places --------------------------------------------------------------------------------
 
-    def _begin(self, plan: Plan, numbers: list[str]) -> None:
+    def _begin(self, plan: Plan, numbers: Sequence[str]) -> None:
         """An epoch begins: what follows belongs to it."""
         if plan.epoch is None:
             return
@@ -199,7 +213,7 @@ class Log:
         if plan.epoch.total is not None:
             self._clock.epochs = value_of(numbers[plan.epoch.total])
 
-    def _record(self, plan: Plan, numbers: list[str], line: int) -> None:
+    def _record(self, plan: Plan, numbers: Sequence[str], line: int) -> None:
         epoch, step, counter = self._counters(plan, numbers)
         total = None
         if counter is not None and counter.total is not None:
@@ -224,7 +238,7 @@ class Log:
         return again
 
     def _keep(
-        self, plan: Plan, numbers: list[str], line: int, epoch: float | None, step: int | None
+        self, plan: Plan, numbers: Sequence[str], line: int, epoch: float | None, step: int | None
     ) -> None:
         if step is not None:
             self._step = step
@@ -248,7 +262,7 @@ class Log:
         self.crash = _Crash()
 
     def _counters(
-        self, plan: Plan, numbers: list[str]
+        self, plan: Plan, numbers: Sequence[str]
     ) -> tuple[float | None, int | None, Counter | None]:
         """The epoch, the step and what counts it."""
         epoch = self._epoch
@@ -270,7 +284,7 @@ class Log:
 
     # --- values --------------------------------------------------------------------------------
 
-    def _row(self, plan: Plan, numbers: list[str]) -> dict[str, float]:
+    def _row(self, plan: Plan, numbers: Sequence[str]) -> dict[str, float]:
         """The values of a line, and the place where the training is."""
         row: dict[str, float] = {}
         if self._step is not None:
@@ -278,17 +292,17 @@ class Log:
         if self._epoch is not None:
             row["epoch"] = self._epoch
         for tag, at in plan.columns:
-            value = value_of(numbers[at])
-            if at in plan.ratio:
-                whole = value_of(numbers[plan.ratio[at]])
-                value = value / whole if whole else value
-            if tag not in plan.stale or self._repeated.get(tag) != value:
-                row[tag] = value
-                if plan.stale:
-                    self._repeated[tag] = value
+            row[tag] = value_of(numbers[at])
+        for tag, whole in plan.ratios:
+            row[tag] = row[tag] / (value_of(numbers[whole]) or 1.0)
+        for tag in plan.stale:
+            if self._repeated.get(tag) == row[tag]:
+                del row[tag]
+            else:
+                self._repeated[tag] = row[tag]
         return row
 
-    def _measured(self, plan: Plan, numbers: list[str], line: int) -> None:
+    def _measured(self, plan: Plan, numbers: Sequence[str], line: int) -> None:
         """A line that names no place: it belongs to the last one that was named."""
         if not self._turn or plan.tags & self._tight:
             return
@@ -359,6 +373,14 @@ class Log:
         )
 
 
+def _is_cut(plan: Plan, numbers: Sequence[str]) -> bool:
+    """Whether the last number of a file may lack digits: it has fewer behind the point than
+    that of the last line of this shape, or there was no such line."""
+    if plan.texts[-1].strip():
+        return False
+    return not plan.last or len(numbers[-1].partition(".")[2]) < len(plan.last.partition(".")[2])
+
+
 def _is_unfinished(plan: Plan, step: int | None, total: int | None) -> bool:
     """Whether a pass over the data is not at its end yet: running values are no result."""
     if step is None or total is None or not (plan.keras or plan.split is not None):
@@ -367,5 +389,8 @@ def _is_unfinished(plan: Plan, step: int | None, total: int | None) -> bool:
 
 
 def _count(number: str) -> int | None:
+    """The whole number that counts steps; None for ``0.5`` and the like."""
+    if number.isdecimal():
+        return int(number) if len(number) < 16 else None
     value = value_of(number)
-    return int(value) if 0 <= value < 2**53 and value == int(value) and "." not in number else None
+    return int(value) if "." not in number and 0 <= value < 2**53 and value % 1 == 0 else None

@@ -8,16 +8,18 @@ every line that has it.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 HOLE = "\0"
 """Stands for a number in a shape. Readers see no NUL: ``TextSource`` leaves them out."""
 
-NUMBER = re.compile(
-    r"""
+_NUMBER = r"""
+    (?=[ \t\d.+\-nNiI])             # for speed: most characters begin no number
     (?: [ \t]+                      # padding belongs to the number: "iteration   9/  20"
       | (?<![\w.+@-])               # not inside of loss_0, v1.2, acc@1, checkpoint-500
       | (?<=\d-)                    # but each part of 2023-06-04
     )
+    (?=[\d.+\-nNiI])
     ( [-+]?(?i:nan|inf(?:inity)?)
       (?=(?:ms|s|%)?(?!\w))         # "nanms" is an average of no steps; "info" is a word
       (?!\ (?:iterations|grads|gradients|values|found|detected|encountered)\b)
@@ -29,9 +31,9 @@ NUMBER = re.compile(
       (?:[eE][-+]?\d++)?+
       (?!\w*\d)                     # 34ms is one, 3f2a0 and 0x1f are none
     )
-    """,
-    re.VERBOSE,
-)
+"""
+
+NUMBER = re.compile(_NUMBER, re.VERBOSE)
 
 BAR = re.compile(r"%\|[^|\n]{0,400}\|")
 """The drawing of a tqdm bar: ``47%|####7     |``."""
@@ -54,6 +56,12 @@ def without_bars(text: str) -> str:
 def pieces_of(text: str) -> list[str]:
     """Text and numbers by turns; the first and the last are text."""
     return NUMBER.split(text)
+
+
+def pattern_of(texts: Sequence[str]) -> re.Pattern[str]:
+    """Matches the lines of one shape, several times faster than cutting them: its groups are
+    the numbers that ``pieces_of`` gives."""
+    return re.compile(_NUMBER.join(map(re.escape, texts)) + r"\Z", re.VERBOSE)
 
 
 def value_of(number: str) -> float:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
 from trainproof.model.data import Axis, Role, Scope, Split
 from trainproof.readers.names import SPLITS, axis_rank, classify, split_of
@@ -28,7 +29,12 @@ def _words(*lines: str) -> frozenset[str]:
 MAX_FIELDS = 400
 """Numbers of one line that are looked at."""
 
+LOOK_BACK = 300
+"""Characters before a number among which its name is looked for."""
+
 MAX_KEY = 80
+"""Characters of a name."""
+
 MAX_WORDS = 4
 """Words of a name; what stands before them is prose."""
 
@@ -58,6 +64,7 @@ _KEY = re.compile(r"[^\W\d][\w./@#%+ -]*$")
 _UNIT = re.compile(r"^(?:%|[^\W\d_]+)(?:/[^\W\d_]+)?")
 """What is attached to the number before: ``33ms``, ``5ms/step``."""
 
+_WORD = re.compile(r"[^\W\d][\w@-]*")
 _DEVICE = re.compile(r"\b(?:cuda|cpu|xla|mps|npu|hpu):$")
 _FILE = re.compile(r"\.(?:py|cc|cpp|cu|c|go|rs|json|yaml|yml|pt|pth|txt|log)\d*$")
 _LOGGER = _words("info debug warning warn error critical root main rank")
@@ -110,18 +117,19 @@ class Counter:
 class Plan:
     """What the numbers of all lines of one shape are.
 
-        ``columns``: tags and the positions of their numbers. ``ratio``: positions of totals by which
-    a number is to be divided (``Accuracy: 9837/10000``). ``steps``: best first. ``split``: the
-    held-out split that the line names before its first counter, which may then count batches of
-    that split. ``bar``: the line is a state of a progress bar. ``stale``: tags whose value a bar
-    repeats until there is a new one. ``keras``: a bar of which only the last state of an epoch
-    counts. ``last``: the last number of the last line of this shape.
+        ``columns``: tags and the positions of their numbers. ``ratios``: positions of totals by
+    which a number is to be divided (``Accuracy: 9837/10000``). ``steps``: best first.
+    ``split``: the held-out split that the line names before its first counter, which may then
+    count batches of that split. ``bar``: the line is a state of a progress bar. ``stale``: tags
+    whose value a bar repeats until there is a new one. ``keras``: a bar of which only the last
+    state of an epoch counts. ``texts``: the shape. ``uses`` and ``last``: how many lines of this
+    shape there were, and the last number of the last of them.
     """
 
     kind: Kind
     columns: tuple[tuple[str, int], ...]
     tags: frozenset[str]
-    ratio: dict[int, int]
+    ratios: tuple[tuple[str, int], ...]
     epoch: Counter | None
     steps: tuple[Counter, ...]
     outcome: bool
@@ -130,6 +138,8 @@ class Plan:
     stale: frozenset[str]
     keras: bool
     framework: str | None
+    texts: tuple[str, ...]
+    uses: int = 0
     last: str = ""
 
 
@@ -140,7 +150,9 @@ def plan_of(pieces: Sequence[str], wanted: Collection[str] = ()) -> Plan | None:
     """
     texts = pieces[::2]
     shape = HOLE.join(texts)
-    if _WARM_UP.search(shape) or _SETTINGS.search(shape) or len(texts) > MAX_FIELDS:
+    if len(texts) > MAX_FIELDS or not (wanted or _names_something(shape)):
+        return None
+    if _WARM_UP.search(shape) or _SETTINGS.search(shape):
         return None
     return _Parser(texts, shape, wanted).plan()
 
@@ -180,7 +192,7 @@ class _Parser:
             kind,
             tuple(self.columns.items()),
             frozenset(self.columns),
-            self.ratio,
+            tuple((tag, self.ratio[at]) for tag, at in self.columns.items() if at in self.ratio),
             epochs[0] if epochs else None,
             tuple(steps),
             bool(self.roles & OUTCOMES),
@@ -189,6 +201,7 @@ class _Parser:
             frozenset(filter(_is_repeated, self.columns)) if self.bar else frozenset(),
             self.keras,
             framework_of(self.shape),
+            tuple(self.texts),
         )
 
     def _kind(self) -> Kind | None:
@@ -321,7 +334,7 @@ class _Parser:
 
     def _key(self, text: str) -> _Key | None:
         """The name that ends the text before a number."""
-        text = _UNIT.sub("", text)
+        text = _UNIT.sub("", text)[-LOOK_BACK:]
         if _DEVICE.search(text):
             return None
         wrapper = _WRAPPER.search(text)
@@ -389,6 +402,17 @@ class _Parser:
         """What stands between names may say which split the following ones are about."""
         for match in _SPLIT_WORD.finditer(text):
             self.split = match[1] if split_of(match[1]) is not Split.TRAIN else None
+
+
+def _names_something(shape: str) -> bool:
+    """Whether a word of the shape is known: without one there is nothing to find, and most of
+    what is printed has none."""
+    return bool(_TUTORIAL.match(shape)) or any(map(_is_word, _WORD.findall(shape)))
+
+
+@lru_cache(maxsize=4096)
+def _is_word(word: str) -> bool:
+    return word in NAMES or _is_known(word)
 
 
 def _by_rank(one: Counter) -> int:

@@ -43,7 +43,7 @@ class ConsoleText:
     kind = Kind.LOG
 
     def claims(self, path: str, head: bytes) -> bool:
-        text = strip_ansi(decode_head(head))
+        text = strip_ansi(decode_head(head)).replace("\0", "")
         if not text.strip() or 20 * len(_CONTROL.findall(text)) > len(text):
             return False
         suffix = _suffix(path)
