@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from .engine.local import judge_here
 from .engine.spool import spooled
 from .engine.supervisor import supervise
 from .grouping import group
-from .model.artifact import Artifact, Run, Unjudged
+from .model.artifact import Artifact, Content, Kind, Run, Unjudged
 from .model.data import Fault, FaultCode
 from .model.report import (
     SCHEMA_VERSION,
@@ -30,7 +30,7 @@ from .model.report import (
     Verdict,
     worst,
 )
-from .model.rule import SubjectKind
+from .model.rule import RuleInfo, SubjectKind
 from .model.wire import RunResult, Settings, Task
 from .readers import READERS
 from .rules import REGISTRY
@@ -43,9 +43,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class _Found:
-    """What the walks of all roots brought together."""
+    """What the walks of all roots brought together. ``baselines``: the runs to compare with."""
 
     runs: list[Run] = field(default_factory=list)
+    baselines: tuple[Run, ...] = ()
     unjudged: list[Unjudged] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     spools: dict[str, str] = field(default_factory=dict)
@@ -70,24 +71,53 @@ def audit(config: Config, progress: Progress | None = None) -> Report:
 def failed(error: str) -> Report:
     """The report of an audit that could not be carried out at all."""
     return Report(
-        SCHEMA_VERSION, __version__, (), Verdict.NOT_CHECKED, error, NotJudged({}), _rules()
+        SCHEMA_VERSION, __version__, (), Verdict.NOT_CHECKED, error, NotJudged({}), ()
     )
 
 
 def _find(config: Config, stack: ExitStack) -> _Found:
     found = _Found()
     for root in config.paths:
-        artifacts: list[Artifact] = []
-        for item in _walk(root, config, found, stack):
-            match item:
-                case Artifact():
-                    artifacts.append(item)
-                case Unjudged():
-                    found.unjudged.append(item)
-                case StoreError():
-                    found.faults.append(_fault(item))
-        found.runs += group(artifacts)
+        found.runs += _runs(root, config, found, stack)
+    if config.baseline is not None:
+        found.baselines = _baselines(config.baseline, config, found, stack)
     return found
+
+
+def _runs(root: str, config: Config, found: _Found, stack: ExitStack) -> tuple[Run, ...]:
+    artifacts: list[Artifact] = []
+    for item in _walk(root, config, found, stack):
+        match item:
+            case Artifact():
+                artifacts.append(item)
+            case Unjudged():
+                found.unjudged.append(item)
+            case StoreError():
+                found.faults.append(_fault(item))
+    return _with_logs(group(artifacts), found)
+
+
+def _baselines(root: str, config: Config, found: _Found, stack: ExitStack) -> tuple[Run, ...]:
+    """The runs of the baseline. There being none is a fault: nothing can be compared then."""
+    if root in config.paths:
+        runs = tuple(run for run in found.runs if run.root == root)
+    else:
+        runs = _runs(root, config, found, stack)
+    if not runs:
+        detail = "holds no run to compare with"
+        found.faults.append(Fault(FaultCode.IO, root, detail, fatal=True))
+    return runs
+
+
+def _with_logs(runs: Iterable[Run], found: _Found) -> tuple[Run, ...]:
+    """The runs that hold more than settings: those alone are no run."""
+    judgeable: list[Run] = []
+    for run in runs:
+        if any(artifact.kind is not Kind.CONFIG for artifact in run.artifacts):
+            judgeable.append(run)
+        else:
+            found.unjudged += (Unjudged(a.root, a.path, Content.NOT_A_LOG) for a in run.artifacts)
+    return tuple(judgeable)
 
 
 def _walk(
@@ -122,9 +152,13 @@ class _Judged:
 
 def _judge(found: _Found, config: Config, progress: Progress | None) -> _Judged:
     """Results by number of the run: their order says nothing about when each came in."""
-    tasks = [Task(number, run) for number, run in enumerate(found.runs)]
+    tasks = [
+        Task(number, run, _others(run, found.baselines)) for number, run in enumerate(found.runs)
+    ]
+    infos = _infos(config)
     settings = Settings(
-        rules=config.rules,
+        rules=tuple(id for id in config.rules if id in infos),
+        baseline_rules=tuple(id for id, i in infos.items() if i.subject is SubjectKind.RUN),
         thresholds=config.thresholds,
         tags=config.tags,
         spools=found.spools,
@@ -151,7 +185,7 @@ def _judge(found: _Found, config: Config, progress: Progress | None) -> _Judged:
 def _report(
     config: Config, found: _Found, results: dict[int, RunResult], invocation: Invocation
 ) -> Report:
-    infos = {id: r.info for id, r in REGISTRY.items() if r.info.subject is SubjectKind.RUN}
+    infos = _infos(config)
     reports: list[SubjectReport] = []
     unjudged = list(found.unjudged)
     for number, run in enumerate(found.runs):
@@ -166,12 +200,34 @@ def _report(
         worst_verdict=worst(report.verdict for report in reports),
         error=None,
         not_judged=publish.not_judged(unjudged),
-        rules=_rules(),
-        problems=tuple(publish.problem(fault) for fault in found.faults),
+        rules=_rules(infos),
+        problems=tuple(publish.problem(fault) for fault in _faults(found, results)),
         anchors=dict(config.anchors) or None,
         invocation=invocation,
     )
 
 
-def _rules() -> tuple[RuleEntry, ...]:
-    return tuple(publish.rule_entry(rule.info) for rule in REGISTRY.values())
+def _others(run: Run, baselines: Sequence[Run]) -> tuple[Run, ...]:
+    """What the run is compared with: never with itself."""
+    own = _files(run)
+    return tuple(one for one in baselines if _files(one) != own)
+
+
+def _files(run: Run) -> frozenset[str]:
+    return frozenset(os.path.realpath(f"{run.root}/{artifact.path}") for artifact in run.artifacts)
+
+
+def _faults(found: _Found, results: dict[int, RunResult]) -> list[Fault]:
+    """Those of no run that was judged; a baseline's are met in every run compared with it."""
+    of_baselines = {fault for result in results.values() for fault in result.baseline_faults}
+    return [*found.faults, *sorted(of_baselines, key=lambda fault: (fault.artifact, fault.code))]
+
+
+def _infos(config: Config) -> dict[str, RuleInfo]:
+    """The rules of the matrix: those about pairs only where there is something to compare."""
+    kinds = {SubjectKind.RUN} | ({SubjectKind.PAIR} if config.baseline is not None else set())
+    return {id: rule.info for id, rule in REGISTRY.items() if rule.info.subject in kinds}
+
+
+def _rules(infos: Mapping[str, RuleInfo]) -> tuple[RuleEntry, ...]:
+    return tuple(map(publish.rule_entry, infos.values()))

@@ -33,7 +33,8 @@ class Config:
 
     ``select`` and ``ignore`` are rule ids or globs of them; ``include`` and ``exclude`` are
     globs on paths below a root; ``tags`` are (role, logged tag) pairs; ``timeout`` is in seconds
-    for one file or one rule; ``memory_limit`` is in bytes for one worker, 0 for none; ``jobs`` 0
+    for one file or one rule; ``baseline`` is the path of what each run is compared with;
+    ``memory_limit`` is in bytes for one worker, 0 for none; ``jobs`` 0
     means one worker per processor.
     """
 
@@ -45,6 +46,7 @@ class Config:
     follow_symlinks: bool = False
     tags: tuple[tuple[str, str], ...] = ()
     format_hint: str | None = None
+    baseline: str | None = None
     jobs: int = 0
     timeout: float = 120.0
     memory_limit: int = 4 * 1024**3

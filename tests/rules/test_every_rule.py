@@ -47,6 +47,14 @@ OF_0_22 = {
     "TP-LOADER-BOUND",
     "TP-THROUGHPUT",
     "TP-GPU-UTIL",
+    "TP-BAD-BASELINE",
+    "TP-CMP-UNCOMPARABLE",
+    "TP-FLOOR-RATIO",
+    "TP-END-RATIO",
+    "TP-NEG-IMPROVE",
+    "TP-IMPROVE-DEFICIT",
+    "TP-GRADNORM-RATIO",
+    "TP-CMP-PASS",
 }
 
 
@@ -65,6 +73,7 @@ def test_documentation_order_is_by_family() -> None:
         "reward",
         "throughput",
         "integrity",
+        "comparison",
     ]
     assert [rule.info.family for rule in RULES] == sorted(
         (rule.info.family for rule in RULES), key=families.index
@@ -240,6 +249,7 @@ def test_rules_that_give_grounds_are_those_that_look_at_progress() -> None:
         "TP-DEAD-RUN",
         "TP-METRIC-COLLAPSE",
         "TP-REWARD-COLLAPSE",
+        "TP-END-RATIO",
     }
 
 
@@ -262,6 +272,11 @@ def test_levels_are_what_the_catalogue_says() -> None:
         "TP-METRIC-COLLAPSE",
         "TP-CHANCE",
         "TP-REWARD-COLLAPSE",
+        "TP-FLOOR-RATIO",
+        "TP-END-RATIO",
+        "TP-NEG-IMPROVE",
+        "TP-IMPROVE-DEFICIT",
+        "TP-LOSS-SCALED",
     }
 
 

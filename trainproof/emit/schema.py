@@ -41,6 +41,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "SubjectReport.segments": "The executions within the run, in order.",
     "SubjectReport.rewinds": "Places where the step count of a log falls back.",
     "SubjectReport.series": "The logged scalars.",
+    "SubjectReport.comparisons": "Its losses beside those of each baseline.",
     "SubjectReport.unknown_columns": "Logged names whose meaning is not known: not judged.",
     "SubjectReport.facts": "What the run declares about itself.",
     "SubjectReport.problems": "What went wrong while reading the subject's files.",
@@ -111,6 +112,24 @@ DESCRIPTIONS: Mapping[str, str] = {
     "SeriesSummary.last_step": "Last step.",
     "SeriesSummary.curve": "A text picture of the values.",
     "SeriesSummary.also_in": "Other files of the run that hold the same series.",
+    "Comparison.baseline": "Path of the baseline.",
+    "Comparison.series": "The logged name in the run.",
+    "Comparison.baseline_series": "The logged name in the baseline.",
+    "Comparison.split": "On which data it was measured.",
+    "Comparison.segment": "Index of the execution of the run.",
+    "Comparison.first_step": "First step that both cover.",
+    "Comparison.last_step": "Last step of the run that both cover.",
+    "Comparison.points": "Values of the run within these steps.",
+    "Comparison.baseline_points": "Values of the baseline within these steps.",
+    "Comparison.start": "The run's level over the first block.",
+    "Comparison.floor": "The run's lowest level.",
+    "Comparison.end": "The run's level over the last block.",
+    "Comparison.baseline_start": "The baseline's level over the first block.",
+    "Comparison.baseline_floor": "The baseline's lowest level.",
+    "Comparison.baseline_end": "The baseline's level over the last block.",
+    "Comparison.curve": "A text picture of the run's levels.",
+    "Comparison.baseline_curve": "The baseline's levels, on the same scale.",
+    "Comparison.differences": "What the two declare about their set-up and declare differently.",
     "Problem.code": "What kind of problem it is.",
     "Problem.path": "Path of the file below the audited root.",
     "Problem.detail": "What happened.",
@@ -161,11 +180,19 @@ _ENUMS: Mapping[str, type[StrEnum]] = {
     "SeriesSummary.split": Split,
     "SeriesSummary.scope": Scope,
     "SeriesSummary.direction": Direction,
+    "Comparison.split": Split,
     "NotJudgedFile.content": Content,
 }
 """Text fields whose values are those of an enumeration of the model."""
 
-_NUMBERS = frozenset(f"SeriesSummary.{which}" for which in ("first", "last", "min", "max"))
+_LEVELS = ("start", "floor", "end")
+_NUMBERS = frozenset(
+    {
+        *(f"SeriesSummary.{which}" for which in ("first", "last", "min", "max")),
+        *(f"Comparison.{which}" for which in _LEVELS),
+        *(f"Comparison.baseline_{which}" for which in _LEVELS),
+    }
+)
 _SPELLINGS = ["NaN", "Infinity", "-Infinity"]
 
 

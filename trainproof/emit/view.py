@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from trainproof.model.data import Role, Split
-from trainproof.model.outcome import Level, Owner, State
+from trainproof.model.outcome import Level, Owner, Skip, State
 from trainproof.model.report import (
+    REFUSAL,
     CheckDetail,
     ExitCode,
     FailOn,
@@ -208,8 +209,10 @@ def _holes_of(subject: SubjectReport) -> Iterator[Hole]:
 
 
 def owed(detail: CheckDetail) -> bool:
-    """Whether the cell is a check that the run was owed: not the run's doing, nor the caller's."""
-    return detail.state == State.NOT_CHECKED and detail.owner in _OWED
+    """Whether the cell is a check that the run was owed: not the run's doing, nor the caller's;
+    or a comparison that was asked for."""
+    refused = detail.skip == Skip.UNCOMPARABLE
+    return detail.state == State.NOT_CHECKED and (detail.owner in _OWED or refused)
 
 
 def cause(detail: CheckDetail) -> str:
@@ -251,6 +254,8 @@ def meaning(report: Report, fail_on: FailOn) -> str:
 def _obstacle(report: Report) -> str:
     if report.error is not None:
         return f"the audit itself failed: {report.error}"
+    if any(finding.id == REFUSAL for _, finding in report.findings()):
+        return "a comparison that was asked for could not be made"
     if all(subject.verdict is Verdict.NOT_CHECKED for subject in report.reports):
         return "no run was judged"
     return "something recognised could not be read, or a check did not finish"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from trainproof.model.wire import RunResult, Settings, Task
 
+from .baselines import Baselines
 from .work import Phase, judge
 
 
@@ -18,6 +19,7 @@ def judge_here(
     tasks: Sequence[Task], settings: Settings, finished: Callable[[int, RunResult], None]
 ) -> None:
     """Judge all tasks in this process, one after the other. A crash takes everything."""
-    progress = _Silent()
+    progress, baselines = _Silent(), Baselines()
     for task in tasks:
-        finished(task.number, judge(task, settings, progress))
+        compared = baselines.views(task, settings, progress)
+        finished(task.number, judge(task, settings, progress, compared))

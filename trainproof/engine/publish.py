@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from trainproof.model.artifact import Content, Run, Unjudged
+from trainproof.model.artifact import Content, Kind, Run, Unjudged
 from trainproof.model.data import Facts, Fault
 from trainproof.model.outcome import (
     SKIPS,
@@ -38,20 +38,27 @@ from trainproof.model.report import (
     SubjectReport,
     Verdict,
 )
-from trainproof.model.rule import RuleInfo, render
+from trainproof.model.rule import RuleInfo, SubjectKind, render
 from trainproof.model.text import printable, spell_values
 from trainproof.model.wire import RunResult
 
-SOURCE = "single_run"
+SOURCES = {SubjectKind.PAIR: "compare"}
+"""What the rules about a kind of subject look at; all others at a single run."""
+SINGLE_RUN = "single_run"
 _ORDER = {Level.FAIL: 0, Level.WARN: 1, Level.INFO: 2}
 _QUIET = frozenset({Content.NOT_A_LOG, Content.EXCLUDED})
 """Contents that are counted and not listed: nobody expected them to be judged."""
 
 
 def has_subject(result: RunResult) -> bool:
-    """Whether there is anything to report on: a run whose files hold no series and no fault is
-    listed under what was not judged instead."""
-    return bool(result.series or result.faults or len(result.unjudged) < len(result.artifacts))
+    """Whether there is anything to report on: a run whose logs hold no series and no fault is
+    listed under what was not judged instead. Its settings make no difference to that. A run that
+    nobody could judge has no artifacts in its result."""
+    settings = {entry.path for entry in result.artifacts if entry.kind == Kind.CONFIG}
+    logs = {entry.path for entry in result.artifacts} - settings
+    faulty = any(fault.artifact not in settings for fault in result.faults)
+    hollow = logs <= {file.path for file in result.unjudged}
+    return bool(result.series) or faulty or not hollow or not result.artifacts
 
 
 def subject_report(run: Run, result: RunResult, rules: Mapping[str, RuleInfo]) -> SubjectReport:
@@ -78,6 +85,7 @@ def subject_report(run: Run, result: RunResult, rules: Mapping[str, RuleInfo]) -
             for r in result.rewinds
         ),
         series=result.series,
+        comparisons=result.comparisons,
         unknown_columns=tuple(printable(name) for name in result.unknown),
         facts=_facts(result.facts),
         problems=tuple(problem(fault) for fault in result.faults),
@@ -117,7 +125,7 @@ def _finding(info: RuleInfo, hit: Hit) -> Finding:
         level=hit.level,
         message=printable(prose.message),
         evidence=printable(prose.evidence),
-        source=SOURCE,
+        source=SOURCES.get(info.subject, SINGLE_RUN),
         measured=spell_values(hit.evidence.measured),
         thresholds=spell_values(hit.thresholds),
         location=Location(printable(where.artifact), where.line),

@@ -1,7 +1,8 @@
 """The parent: keep workers busy, and account for each death, with nothing lost but its cause.
 
-Parses only frames, which are checked against their types. Death while reading costs that file,
-death while checking costs that cell; the task is tried again without it, and the rest goes on.
+Parses only frames, which are checked against their types. Death while reading costs that file (one
+of a baseline: to every run compared with it), death while checking costs that cell; the task is
+tried again without it, and the rest goes on.
 """
 
 from __future__ import annotations
@@ -243,6 +244,8 @@ class _Pool:
             self._give_up(task, death)
         else:
             self.todo.appendleft(retry)
+            if retry.baseline_faults != task.baseline_faults:
+                self.todo = deque(_knowing(retry.baseline_faults[-1], t) for t in self.todo)
 
     def _give_up(self, task: Task, death: Death) -> None:
         detail = {"detail": death.detail}
@@ -257,6 +260,8 @@ def _without_culprit(
     if sighting.task != task.number:
         return None
     artifacts = task.run.artifacts
+    if sighting.phase == Phase.BASELINE:
+        return _without_baseline(task, sighting.item, death)
     if sighting.phase == Phase.READING and sighting.item < len(artifacts):
         path = artifacts[sighting.item].path
         if path in {fault.artifact for fault in task.known_faults}:
@@ -269,6 +274,23 @@ def _without_culprit(
             return None
         return replace(task, lost_rules=(*task.lost_rules, (id, death.skip, death.detail)))
     return None
+
+
+def _without_baseline(task: Task, item: int, death: Death) -> Task | None:
+    """The task without the file of a baseline in flight."""
+    paths = [artifact.path for run in task.baselines for artifact in run.artifacts]
+    if item >= len(paths) or paths[item] in {fault.artifact for fault in task.baseline_faults}:
+        return None
+    return _knowing(Fault(death.fault, paths[item], death.detail, fatal=True), task)
+
+
+def _knowing(fault: Fault, task: Task) -> Task:
+    """The task that does not open a baseline's file again: others have the same baseline."""
+    files = {artifact.path for run in task.baselines for artifact in run.artifacts}
+    known = {one.artifact for one in task.baseline_faults}
+    if fault.artifact not in files or fault.artifact in known:
+        return task
+    return replace(task, baseline_faults=(*task.baseline_faults, fault))
 
 
 def _checked(result: RunResult, settings: Settings) -> RunResult:

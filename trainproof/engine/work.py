@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import IntEnum
 from typing import Protocol
 
 import numpy as np
 
 from trainproof.assembly import Reading, assemble
-from trainproof.model.artifact import Artifact, Unjudged
+from trainproof.model.artifact import Artifact, Kind, Unjudged
 from trainproof.model.data import (
     Attempt,
     Column,
@@ -24,12 +25,13 @@ from trainproof.model.data import (
     Series,
 )
 from trainproof.model.outcome import Cell, not_checked
-from trainproof.model.report import ArtifactEntry, Segment, SeriesSummary
+from trainproof.model.report import ArtifactEntry, Comparison, Segment, SeriesSummary
 from trainproof.model.text import curve, printable, spell
 from trainproof.model.wire import RunResult, Settings, Task
 from trainproof.readers import reader
 from trainproof.readers.interface import Options
 from trainproof.rules import REGISTRY
+from trainproof.rules.pairs import Pair, differences, pairs
 from trainproof.stores import open_store
 from trainproof.stores.interface import StoreError
 
@@ -39,12 +41,17 @@ _ERROR_LENGTH = 500
 
 
 class Phase(IntEnum):
-    """What a worker is at, as its supervisor sees it."""
+    """What a worker is at, as its supervisor sees it.
+
+    The item that goes with it: of READING the artifact, of CHECKING the rule, of BASELINE the
+    artifact among those of all baselines of the task.
+    """
 
     IDLE = 0
     READING = 1
     ASSEMBLING = 2
     CHECKING = 3
+    BASELINE = 4
 
 
 class Progress(Protocol):
@@ -53,12 +60,15 @@ class Progress(Protocol):
         ...
 
 
-def judge(task: Task, settings: Settings, progress: Progress) -> RunResult:
-    """Everything about one run. Raises nothing about the data."""
+def judge(
+    task: Task, settings: Settings, progress: Progress, baselines: tuple[RunView, ...] = ()
+) -> RunResult:
+    """Everything about one run, compared with ``baselines``. Raises nothing about the data."""
     readings = list(_readings(task, settings, progress))
     progress.at(Phase.ASSEMBLING)
     tags = {tag: role for role, tag in settings.tags}
     view = assemble(task.run.id, readings, task.known_faults, tags)
+    view = replace(view, baselines=baselines)
     cells = tuple(_cells(task, settings, view, progress))
     progress.at(Phase.ASSEMBLING)
     return RunResult(
@@ -68,6 +78,8 @@ def judge(task: Task, settings: Settings, progress: Progress) -> RunResult:
         segments=tuple(_segment(attempt) for attempt in view.attempts),
         rewinds=view.rewinds,
         series=tuple(_summary(attempt, one) for attempt in view.attempts for one in attempt.series),
+        comparisons=tuple(_comparisons(view)),
+        baseline_faults=tuple(fault for one in baselines for fault in one.faults),
         unknown=tuple(sorted({s.tag for s in view.series if s.role is Role.UNKNOWN})),
         facts=view.facts,
         faults=view.faults,
@@ -134,7 +146,8 @@ def _entry(reading: Reading) -> ArtifactEntry:
     elif reading.not_judgeable is not None:
         status = str(reading.not_judgeable.content)
     else:
-        status = "facts" if reading.facts != Facts() else "unread"
+        settings = artifact.kind is Kind.CONFIG and not reading.faults
+        status = "facts" if settings or reading.facts != Facts() else "unread"
     return ArtifactEntry(artifact.path, artifact.reader, str(artifact.kind), artifact.size, status)
 
 
@@ -188,4 +201,36 @@ def _summary(attempt: Attempt, series: Series) -> SeriesSummary:
         last_step=int(series.steps[-1]),
         curve=curve(values),
         also_in=series.also_in,
+    )
+
+
+def _comparisons(view: RunView) -> Iterator[Comparison]:
+    for attempt in view.attempts:
+        for series, pair in pairs(attempt, view.baselines):
+            yield _comparison(attempt, series, pair, differences(view.facts, pair.facts))
+
+
+def _comparison(
+    attempt: Attempt, series: Series, pair: Pair, differing: tuple[str, ...]
+) -> Comparison:
+    both = curve(np.concatenate((pair.levels, pair.base)), 2 * pair.blocks)
+    return Comparison(
+        baseline=printable(pair.baseline),
+        series=printable(series.tag),
+        baseline_series=printable(pair.series),
+        split=str(series.split),
+        segment=attempt.index,
+        first_step=int(series.steps[pair.begin]),
+        last_step=int(series.steps[pair.stop - 1]),
+        points=pair.stop - pair.begin,
+        baseline_points=pair.points,
+        start=spell(pair.start),
+        floor=spell(pair.floor),
+        end=spell(pair.end),
+        baseline_start=spell(pair.base_start),
+        baseline_floor=spell(pair.base_floor),
+        baseline_end=spell(pair.base_end),
+        curve=both[: pair.blocks],
+        baseline_curve=both[pair.blocks :],
+        differences=tuple(map(printable, differing)),
     )

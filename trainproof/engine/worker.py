@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from trainproof.model.wire import LENGTH, MAX_FRAME, Batch, Begin, Done, Ready, pack, unpack_order
 
+from .baselines import Baselines
 from .beacon import Beacon
 from .limits import limit_this_process
 from .work import judge
@@ -26,13 +27,15 @@ def main() -> None:
         importlib.import_module(module)
     limited = limit_this_process(begin.settings.memory_bytes)
     _send(answers, Ready(limited))
-    beacon = Beacon(int(sys.argv[1]))
+    beacon, baselines = Beacon(int(sys.argv[1])), Baselines()
     while body := _frame(orders):
         batch = unpack_order(body)
         assert isinstance(batch, Batch)
         for task in batch.tasks:
             beacon.task(task.number)
-            _send(answers, Done(task.number, judge(task, begin.settings, beacon)))
+            compared = baselines.views(task, begin.settings, beacon)
+            result = judge(task, begin.settings, beacon, compared)
+            _send(answers, Done(task.number, result))
 
 
 def _frame(stream: BinaryIO) -> bytes:

@@ -299,7 +299,11 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunView:
-    """Everything known about one run: the only thing a rule's needs can be bound from."""
+    """Everything known about one run: the only thing a rule's needs can be bound from.
+
+    ``baselines``: the runs to compare it with. ``failed``: of a baseline, the rules that it
+    fails by itself.
+    """
 
     id: str
     attempts: tuple[Attempt, ...] = ()
@@ -307,6 +311,8 @@ class RunView:
     faults: tuple[Fault, ...] = ()
     rewinds: tuple[Rewind, ...] = ()
     regime: Regime = Regime.SUPERVISED
+    baselines: tuple[RunView, ...] = ()
+    failed: tuple[str, ...] = ()
 
     @property
     def series(self) -> tuple[Series, ...]:

@@ -57,6 +57,7 @@ class Skip(StrEnum):
     NOT_A_LOSS = "not-a-loss"
     START_MISSING = "start-missing"
     REGIME = "regime"
+    UNCOMPARABLE = "uncomparable"
     LOW_POWER = "low-power"
     UNDECIDED = "undecided"
     BUDGET = "budget"
@@ -98,6 +99,9 @@ SKIPS: Mapping[Skip, SkipInfo] = {
     ),
     Skip.REGIME: SkipInfo(
         Public.PERMANENT, Owner.RUN, "the rule has no meaning for this kind of training"
+    ),
+    Skip.UNCOMPARABLE: SkipInfo(
+        Public.PREREQUISITE, Owner.CALLER, "the run cannot be compared with the baseline"
     ),
     Skip.LOW_POWER: SkipInfo(
         Public.DEGENERATE, Owner.RUN, "the noise of the series could hide what it looks for"

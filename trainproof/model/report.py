@@ -15,6 +15,8 @@ from .outcome import Level, Value
 
 SCHEMA_VERSION = 4
 COVERAGE_SCHEMA = "notchecked/1"
+REFUSAL = "TP-CMP-UNCOMPARABLE"
+"""The rule whose finding says that a comparison was asked for and could not be made."""
 Number = int | float | str
 """A number, or the spelling of one that JSON lacks."""
 
@@ -164,6 +166,35 @@ class SeriesSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class Comparison:
+    """One series of the run beside the same series of a baseline, over the steps of both.
+
+    ``start``, ``floor`` and ``end`` are medians of blocks of steps: the first, the lowest and the
+    last one. Both curves show those medians on one scale. ``differences``: what the two runs
+    declare differently.
+    """
+
+    baseline: str
+    series: str
+    baseline_series: str
+    split: str
+    segment: int
+    first_step: int
+    last_step: int
+    points: int
+    baseline_points: int
+    start: Number
+    floor: Number
+    end: Number
+    baseline_start: Number
+    baseline_floor: Number
+    baseline_end: Number
+    curve: str = ""
+    baseline_curve: str = ""
+    differences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """Something that went wrong while reading."""
 
@@ -198,6 +229,7 @@ class SubjectReport:
     segments: tuple[Segment, ...] = ()
     rewinds: tuple[RewindEntry, ...] = ()
     series: tuple[SeriesSummary, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
     unknown_columns: tuple[str, ...] = ()
     facts: Mapping[str, Value] | None = None
     problems: tuple[Problem, ...] = ()
@@ -296,7 +328,7 @@ def exit_code(report: Report, fail_on: FailOn = FailOn.FAIL) -> ExitCode:
 
     1 outranks 2: a run that failed has failed whatever else could not be read. 2 when the
     audit itself failed, when no subject was judged, or when something recognised could not
-    be read or a check did not finish.
+    be read, a check did not finish or a comparison could not be made.
     """
     if any(s.verdict.severity >= _LEAST[fail_on] for s in report.reports):
         return ExitCode.FAIL
@@ -312,5 +344,6 @@ def _unfinished(report: Report) -> bool:
     return any(
         any(problem.fatal for problem in subject.problems)
         or any(detail.owner == "trainproof" for detail in subject.checks.details.values())
+        or any(finding.id == REFUSAL for finding in subject.findings)
         for subject in report.reports
     )

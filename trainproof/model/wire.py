@@ -13,7 +13,7 @@ import msgspec
 from .artifact import Run, Unjudged
 from .data import Facts, Fault, Regime, Rewind
 from .outcome import Cell, Skip, Value
-from .report import ArtifactEntry, Segment, SeriesSummary
+from .report import ArtifactEntry, Comparison, Segment, SeriesSummary
 
 MAX_FRAME = 64 * 1024 * 1024
 LENGTH = 4
@@ -30,6 +30,8 @@ class RunResult:
     segments: tuple[Segment, ...] = ()
     rewinds: tuple[Rewind, ...] = ()
     series: tuple[SeriesSummary, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    baseline_faults: tuple[Fault, ...] = ()
     unknown: tuple[str, ...] = ()
     facts: Facts = field(default_factory=Facts)
     faults: tuple[Fault, ...] = ()
@@ -38,19 +40,27 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One run to judge. ``known``: what killed a worker before, and is not tried again."""
+    """One run to judge, beside its ``baselines``, which are all of one root.
+
+    ``known_faults``, ``baseline_faults`` and ``lost_rules``: what killed a worker before, and is
+    not tried again.
+    """
 
     number: int
     run: Run
+    baselines: tuple[Run, ...] = ()
     known_faults: tuple[Fault, ...] = ()
+    baseline_faults: tuple[Fault, ...] = ()
     lost_rules: tuple[tuple[str, Skip, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What every task of an audit has in common."""
+    """What every task of an audit has in common. ``baseline_rules``: those that a baseline must
+    not fail."""
 
     rules: tuple[str, ...]
+    baseline_rules: tuple[str, ...] = ()
     thresholds: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
     tags: tuple[tuple[str, str], ...] = ()
     spools: Mapping[str, str] = field(default_factory=dict)

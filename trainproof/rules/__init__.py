@@ -11,6 +11,7 @@ from . import evaluation as evaluation
 from . import reward as reward
 from . import throughput as throughput
 from . import integrity as integrity
+from . import comparison as comparison
 
 # isort: on
 from .interface import REGISTRY as REGISTRY

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -69,6 +70,11 @@ def view(
     """A run of one attempt (after the ``earlier`` ones) that holds the given series."""
     last = Attempt(len(earlier), tuple(members))
     return RunView("run", (*earlier, last), facts or Facts(), faults, rewinds, regime)
+
+
+def beside(run: RunView, *baselines: RunView) -> RunView:
+    """``run`` with what it is compared with."""
+    return replace(run, baselines=tuple(replace(one, id="baseline") for one in baselines))
 
 
 def falling(count: int, first: float = 4.0, last: float = 1.0, noise: float = 0.02) -> list[float]:

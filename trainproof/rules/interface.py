@@ -23,7 +23,7 @@ from trainproof.model.rule import (
     fields_of,
 )
 
-from .pairs import Pair, match
+from .pairs import UNCOMPARED, Pair, match
 from .statistics import median, screen
 
 ID = re.compile(r"TP(-[A-Z0-9]+)+")
@@ -249,14 +249,14 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Baselines:
-    """The runs to compare with, as they are."""
+class Compared:
+    """The whole view of a run that is compared with at least one other."""
 
     def describe(self) -> str:
         return "a baseline"
 
-    def bind(self, place: Place) -> tuple[RunView, ...] | Missing:
-        return place.view.baselines or Missing(Skip.NEED_ABSENT, {"baselines": 0})
+    def bind(self, place: Place) -> RunView | Missing:
+        return place.view if place.view.baselines else Missing(Skip.NEED_ABSENT, {"baselines": 0})
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +274,8 @@ class Counterparts:
         baselines, focus = place.view.baselines, place.focus
         if not baselines or focus is None:
             return Missing(Skip.NEED_ABSENT, {"baselines": len(baselines)})
-        found = [match(focus, one) for one in baselines if not one.failed]
+        comparable = place.view.regime not in UNCOMPARED
+        found = [match(focus, one) for one in baselines if comparable and not one.failed]
         pairs = tuple(one for one in found if isinstance(one, Pair))
         if not pairs:
             return Missing(Skip.UNCOMPARABLE, {"baselines": len(baselines)})

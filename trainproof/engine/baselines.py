@@ -1,0 +1,73 @@
+"""Read and judge the baselines of a comparison, once in each process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from trainproof.assembly import Reading, assemble
+from trainproof.model.artifact import Run
+from trainproof.model.data import Fault, RunView
+from trainproof.model.outcome import Level
+from trainproof.model.wire import Settings, Task
+from trainproof.rules import REGISTRY
+
+from .evaluate import evaluate
+from .work import Phase, Progress, read
+
+
+@dataclass(slots=True)
+class Baselines:
+    """The views of what a process has compared with so far: many runs have one baseline."""
+
+    _known: dict[tuple[Run, tuple[Fault, ...]], RunView] = field(default_factory=dict)
+
+    def views(self, task: Task, settings: Settings, progress: Progress) -> tuple[RunView, ...]:
+        """Those of the task, in its order. What goes wrong with one is a fault of its files."""
+        return tuple(self._views(task, settings, progress))
+
+    def _views(self, task: Task, settings: Settings, progress: Progress) -> Iterator[RunView]:
+        first = 0
+        for run in task.baselines:
+            paths = {artifact.path for artifact in run.artifacts}
+            faults = tuple(fault for fault in task.baseline_faults if fault.artifact in paths)
+            if (run, faults) not in self._known:
+                view = _view(run, faults, settings, progress, first)
+                self._known[run, faults] = _judged(view, settings, progress, first)
+            yield self._known[run, faults]
+            first += len(run.artifacts)
+
+
+def _view(
+    run: Run, faults: tuple[Fault, ...], settings: Settings, progress: Progress, first: int
+) -> RunView:
+    broken = {fault.artifact for fault in faults}
+    readings = []
+    for number, artifact in enumerate(run.artifacts, first):
+        progress.at(Phase.BASELINE, number)
+        lost = artifact.path in broken
+        readings.append(Reading(artifact) if lost else read(artifact, settings))
+    tags = {tag: role for role, tag in settings.tags}
+    return replace(assemble(run.id, readings, faults, tags), id=_name(run))
+
+
+def _judged(view: RunView, settings: Settings, progress: Progress, first: int) -> RunView:
+    """The view with the rules that it fails. A death here is blamed on the first file."""
+    failed = []
+    with np.errstate(all="ignore"):
+        for id in settings.baseline_rules:
+            progress.at(Phase.BASELINE, first)
+            cell = evaluate(REGISTRY[id], view, settings.thresholds.get(id, {}))
+            if any(hit.level is Level.FAIL for hit in cell.hits):
+                failed.append(id)
+    return replace(view, failed=tuple(failed))
+
+
+def _name(run: Run) -> str:
+    """As the caller would spell it: a root that is one file has a run named after it."""
+    (only, *more) = run.artifacts
+    if not more and run.root.rstrip("/").rpartition("/")[2] == only.path:
+        return run.root
+    return run.root if run.id == "." else f"{run.root.rstrip('/')}/{run.id}"
