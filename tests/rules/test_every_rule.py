@@ -71,6 +71,7 @@ def test_documentation_order_is_by_family() -> None:
         "schedule",
         "evaluation",
         "reward",
+        "adversarial",
         "throughput",
         "integrity",
         "comparison",
@@ -250,6 +251,8 @@ def test_rules_that_give_grounds_are_those_that_look_at_progress() -> None:
         "TP-METRIC-COLLAPSE",
         "TP-REWARD-COLLAPSE",
         "TP-END-RATIO",
+        "TP-DISCRIMINATOR-WON",
+        "TP-TARGET-LOST",
     }
 
 

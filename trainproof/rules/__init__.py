@@ -9,6 +9,7 @@ from . import gradients as gradients
 from . import schedule as schedule
 from . import evaluation as evaluation
 from . import reward as reward
+from . import adversarial as adversarial
 from . import throughput as throughput
 from . import integrity as integrity
 from . import comparison as comparison

@@ -26,6 +26,9 @@ from trainproof.model.data import (
 IDENTITIES: dict[str, Identity] = {
     "loss": Identity(Role.LOSS, "loss", direction=Direction.LOWER),
     "loss_cls": Identity(Role.LOSS, "loss_cls", component="cls", direction=Direction.LOWER),
+    "loss_disc": Identity(Role.LOSS, "loss_disc", component="disc", direction=Direction.LOWER),
+    "loss_gen": Identity(Role.LOSS, "loss_gen", component="gen", direction=Direction.LOWER),
+    "loss_mel": Identity(Role.LOSS, "loss_mel", component="mel", direction=Direction.LOWER),
     "eval_loss": Identity(Role.LOSS, "loss", Split.EVAL, direction=Direction.LOWER),
     "eval_accuracy": Identity(Role.METRIC, "accuracy", Split.EVAL, direction=Direction.HIGHER),
     "accuracy": Identity(Role.METRIC, "accuracy", direction=Direction.HIGHER),

@@ -72,7 +72,8 @@ class Each:
     ``points``: least number of points. ``nonfinite``: share of non-finite values tolerated
     (0 by default: filtering them out and judging the rest is how a NaN run gets a PASS).
     ``from_start``: the series must cover the start of the run. ``screened``: a series that is
-    logged as a loss and cannot be one is not judged as one.
+    logged as a loss and cannot be one is not judged as one. ``parts``: only the parts in whose
+    name one of these words stands (``disc`` in ``disc_real``).
     """
 
     roles: tuple[Role, ...]
@@ -82,10 +83,13 @@ class Each:
     which: Which = Which.ALL
     from_start: bool = False
     screened: bool = True
+    parts: frozenset[str] = frozenset()
 
     def describe(self) -> str:
         what = " or ".join(self.roles)
         parts = [f"each {'' if self.split is None else self.split + ' '}{what} series"]
+        if self.parts:
+            parts.append(f"parts named {' or '.join(sorted(self.parts))}")
         if self.which is not Which.ALL:
             parts.append("totals where there are any")
         if self.which is Which.OBJECTIVE:
@@ -110,6 +114,8 @@ class Each:
 
     def _matching(self, attempt: Attempt) -> Sequence[Series]:
         found = [s for role in self.roles for s in attempt.select(role, self.split)]
+        if self.parts:
+            found = [s for s in found if self.parts & set((s.identity.component or "").split("_"))]
         if self.which is Which.OBJECTIVE:
             found = [s for s in found if s.split is Split.TRAIN] or found
         if self.which is not Which.ALL:
