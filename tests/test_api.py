@@ -12,6 +12,7 @@ import pytest
 from tests.support.logs import broken, healthy, jsonl, trainer_state
 from trainproof import Config, ConfigError, Report, Verdict, audit
 from trainproof.emit import EMITTERS
+from trainproof.model.report import FailOn, exit_code
 from trainproof.rules.examples import falling
 
 
@@ -145,6 +146,45 @@ def test_a_table_that_is_no_log_is_silent_whatever_its_lines(tmp_path: Path) -> 
     report = audit(str(tmp_path), isolation=False)
     assert report.reports == ()
     assert report.not_judged.counts == {"not-a-log": 2}
+
+
+def test_settings_beside_a_log_are_facts_of_its_run(tmp_path: Path) -> None:
+    healthy(tmp_path / "run" / "log.jsonl")
+    (tmp_path / "run" / "args.yaml").write_text("max_steps: 600\nseed: 7\nfp16: true\n")
+    (run,) = audit(str(tmp_path), isolation=False).reports
+    assert run.facts == {"max_steps": 600, "seed": 7, "precision": "fp16"}
+    assert [(a.path, a.kind, a.status) for a in run.artifacts] == [
+        ("run/args.yaml", "config", "facts"),
+        ("run/log.jsonl", "log", "read"),
+    ]
+    assert run.verdict is Verdict.PASS
+    assert [(f.id, f.measured["planned"]) for f in run.findings] == [("TP-LOG-PREFIX", 600)]
+
+
+@pytest.mark.parametrize("text", ["lr: 0.1\nseed: 7\n", "lr: 0.1\nseed: [\n", "lr: 1\nlr: 2\n"])
+@pytest.mark.parametrize("log", ["good", "bad", "hollow", "none"])
+def test_settings_make_no_run_and_change_no_verdict_and_no_exit_code(
+    tmp_path: Path, log: str, text: str
+) -> None:
+    if log == "good":
+        healthy(tmp_path / "log.jsonl")
+    elif log == "bad":
+        broken(tmp_path / "log.jsonl")
+    elif log == "hollow":
+        (tmp_path / "log.csv").write_text("step,loss\n")
+    else:
+        (tmp_path / "notes").write_text("nothing\n")
+    before = audit(str(tmp_path), isolation=False)
+    (tmp_path / "config.yaml").write_text(text)
+    after = audit(str(tmp_path), isolation=False)
+    assert [(r.id, r.verdict) for r in after.reports] == [(r.id, r.verdict) for r in before.reports]
+    assert [exit_code(after, on) for on in FailOn] == [exit_code(before, on) for on in FailOn]
+
+
+def test_settings_without_a_log_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("lr: 0.1\nseed: 7\n")
+    report = audit(str(tmp_path), isolation=False)
+    assert (report.reports, report.not_judged.counts) == ((), {"not-a-log": 1})
 
 
 def test_a_path_that_does_not_exist_is_a_problem_not_an_exception(tmp_path: Path) -> None:

@@ -315,3 +315,18 @@ def test_logs_that_each_hold_both_splits_follow_one_another() -> None:
 
     view = assemble("r", [log("r/a.log", range(10)), log("r/b.log", range(10, 30))])
     assert shape(view) == [[("train/l2", 30, 0, 29), ("valid/l2", 30, 0, 29)]]
+
+
+def test_settings_say_what_the_log_does_not_and_nothing_where_two_disagree() -> None:
+    def settings(path: str, facts: Facts) -> Reading:
+        return Reading(Artifact("root", path, 1, Kind.CONFIG, "yaml-settings"), (), facts)
+
+    view = assemble(
+        "r",
+        [
+            settings("r/args.yaml", Facts(max_steps=9, seed=1, batch_size=8)),
+            reading("r/log.jsonl", column("loss", falling(20)), facts=Facts(max_steps=20)),
+            settings("r/params.yaml", Facts(max_steps=9, seed=2)),
+        ],
+    )
+    assert view.facts == Facts(max_steps=20, batch_size=8)

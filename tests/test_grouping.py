@@ -138,6 +138,59 @@ def test_a_configuration_is_no_second_log() -> None:
     assert run.artifacts == (config, log)
 
 
+@pytest.mark.parametrize(
+    ("logs", "settings", "id"),
+    [
+        (["a.csv"], "config.yaml", "."),
+        (["a.csv"], "args.json", "."),
+        (["d/a.csv", "d/b.csv"], "d/config.yaml", None),
+        (["d/metrics.csv", "d/b.csv"], "d/config.yaml", "d"),
+        (["d/0/train.log"], "d/0/.hydra/config.yaml", "d/0"),
+        (["d/0/csv/version_0/metrics.csv"], "d/0/.hydra/config.yaml", "d/0/csv/version_0"),
+        (["d/1/2/3/a.csv"], "d/config.yaml", "d/1/2/3"),
+        (["d/1/2/3/4/a.csv"], "d/config.yaml", None),
+        (["d/1/a.csv", "d/2/3/4/5/a.csv"], "d/config.yaml", None),
+        (["d/a.csv"], "d/e/config.yaml", None),
+        (["d/a.csv"], "e/config.yaml", None),
+        (["out/trainer_state.json"], "out/checkpoint-10/config.json", "out"),
+        ([f"d/train/{TB}.1.h", f"d/validation/{TB}.2.h"], "d/train/hparams.yaml", "d"),
+        (
+            ["wandb/run-20240411_102909-zu3sexb2/run-zu3sexb2.wandb"],
+            "wandb/run-20240411_102909-zu3sexb2/files/config.yaml",
+            "wandb/run-20240411_102909-zu3sexb2",
+        ),
+    ],
+)
+def test_settings_join_the_run_beside_or_the_only_one_below(
+    logs: list[str], settings: str, id: str | None
+) -> None:
+    config = Artifact("root", settings, 1, Kind.CONFIG, "yaml-settings")
+    runs = group([*map(artifact, logs), config])
+    (home,) = [run for run in runs if config in run.artifacts]
+    assert (home.id if len(home.artifacts) > 1 else None) == id
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a.csv", "b.csv", "train", "x", "logs", "tb", f"{TB}.1.h"]), min_size=1
+    )
+    .map("/".join)
+    .flatmap(
+        lambda path: st.sets(st.sampled_from([path, f"x/{path}", f"train/{path}", "x/y.log"]))
+    ),
+    st.sets(st.sampled_from(["c.yaml", "x/c.yaml", "train/c.json", "x/logs/c.yaml", "tb/c.yaml"])),
+)
+def test_settings_change_nothing_about_which_logs_are_one_run(
+    logs: set[str], settings: set[str]
+) -> None:
+    configs = [Artifact("root", path, 1, Kind.CONFIG, "yaml-settings") for path in settings]
+    with_settings = {
+        run.id: [a.path for a in run.artifacts if a.kind is Kind.LOG]
+        for run in group([*map(artifact, logs), *configs])
+    }
+    assert {id: paths for id, paths in with_settings.items() if paths} == grouped(*logs)
+
+
 # --- HF Trainer ---------------------------------------------------------------------------------
 
 

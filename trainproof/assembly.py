@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import reduce
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .model.artifact import Artifact
+from .model.artifact import Artifact, Kind
 from .model.data import (
     Attempt,
     Column,
@@ -96,10 +96,20 @@ def assemble(
         for piece in _pieces(reading, series, rewinds):
             pieces.append(piece)
     attempts = _attempts(_without_copies(pieces), rewinds)
-    facts = reduce(lambda known, reading: known.over(reading.facts), readings, Facts())
+    facts = _facts(readings)
     faults = (*known_faults, *(fault for reading in readings for fault in reading.faults))
     regime = facts.regime or _regime(one for attempt in attempts for one in attempt.series)
     return RunView(id, attempts, facts, faults, tuple(rewinds), regime)
+
+
+def _facts(readings: Sequence[Reading]) -> Facts:
+    """What the logs say goes before what the settings beside them say; where two files of settings
+    contradict each other, neither is believed."""
+    logs = (one.facts for one in readings if one.artifact.kind is not Kind.CONFIG)
+    settings = [one.facts for one in readings if one.artifact.kind is Kind.CONFIG]
+    said = {f.name: {getattr(one, f.name) for one in settings} - {None} for f in fields(Facts)}
+    agreed: dict[str, Any] = {name: told.pop() for name, told in said.items() if len(told) == 1}
+    return reduce(lambda known, facts: known.over(facts), logs, Facts()).over(Facts(**agreed))
 
 
 def _began(reading: Reading) -> tuple[float, str]:

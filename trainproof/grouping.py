@@ -32,6 +32,8 @@ LAYOUTS = tuple(
         (r"(?:.*/)?", r"plots/metrics/.*"),
         # MMEngine
         (r"(?:.*/)?", r"vis_data/"),
+        # Hydra
+        (r"(?:.*/)?", r"\.hydra/"),
     )
 )
 """Directories (with a slash after them) all of whose files belong to one run: ``run``."""
@@ -92,8 +94,9 @@ _SHARD = re.compile(r"(?<![a-z])((?:rank|node|worker|process)[._-]?)\d+", re.IGN
 def group(artifacts: Iterable[Artifact]) -> tuple[Run, ...]:
     """Every artifact in exactly one run; runs sorted by root and id, artifacts by path.
 
-    Configurations never make a directory of several logs one run, but one without a log beside
-    it is a run of its own: the caller sees that it has nothing to judge.
+    Configurations have no say in which logs are one run. Each joins the run that it lies beside
+    or, where it lies above exactly one, that one; otherwise it is a run of its own, in which
+    there is nothing to judge.
     """
     roots: dict[str, list[Artifact]] = defaultdict(list)
     for artifact in artifacts:
@@ -106,6 +109,55 @@ def group(artifacts: Iterable[Artifact]) -> tuple[Run, ...]:
 
 
 def _grouped(root: str, artifacts: Sequence[Artifact]) -> Runs:
+    """Logs by the rules below; then configurations, which none of them sees."""
+    logs = [artifact for artifact in artifacts if artifact.kind is not Kind.CONFIG]
+    runs = {id: list(members) for id, members in _of_logs(root, logs).items()}
+    if len(logs) < len(artifacts):
+        homes = _Homes(runs)
+        for artifact in artifacts:
+            if artifact.kind is Kind.CONFIG:
+                runs.setdefault(homes.of(artifact), []).append(artifact)
+    return runs
+
+
+REACH = 3
+"""Directories between settings and the log below them: Hydra's ``csv/version_0``."""
+
+
+class _Homes:
+    """Which run each directory belongs to, among those that the logs made."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._ids = frozenset(runs)
+        self._known: dict[str, str] = {}
+        self._below: dict[str, dict[str, int]] = defaultdict(dict)
+        for id, members in runs.items():
+            for directory in {_split(artifact.path)[0] for artifact in members}:
+                self._add(directory, id)
+
+    def _add(self, directory: str, id: str) -> None:
+        """Note for the directory, and for those above it, how far below them the run lies."""
+        parts = [] if directory == "." else directory.split("/")
+        for depth in range(len(parts) + 1):
+            below = self._below["/".join(parts[:depth]) or "."]
+            below[id] = min(len(parts) - depth, below.get(id, len(parts)))
+
+    def of(self, artifact: Artifact) -> str:
+        directory = _split(artifact.path)[0]
+        home = _laid_out(directory) or directory
+        if home not in self._known:
+            self._known[home] = home if home in self._ids else self._near(home)
+        return self._known[home]
+
+    def _near(self, home: str) -> str:
+        below = self._below.get(home, {})
+        beside = [id for id, distance in below.items() if distance == 0]
+        if not beside and len(below) == 1:
+            beside = [id for id, distance in below.items() if distance <= REACH]
+        return beside[0] if len(beside) == 1 else home
+
+
+def _of_logs(root: str, artifacts: Sequence[Artifact]) -> Runs:
     if len(artifacts) == 1 and _is_file(root, artifacts[0].path):
         return {_stem(artifacts[0].path): artifacts}
     directories: dict[str, list[Artifact]] = defaultdict(list)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainproof.model.data import Facts
-from trainproof.readers.hyperparameters import declares, facts_of, nested
+from trainproof.readers.hyperparameters import declares, facts_of, fields_of, nested
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,18 @@ from trainproof.readers.hyperparameters import declares, facts_of, nested
         ("scheduler", "x" * 1000, Facts()),
         ("gradient_clip_val", 1, Facts(max_grad_norm=1.0)),
         ("max_iter", 100, Facts()),
+        ("train_iters", 500, Facts(max_steps=500)),
+        ("world_size", 8, Facts(world_size=8)),
+        ("steps_per_epoch", "120", Facts(steps_per_epoch=120)),
+        ("use_amp", True, Facts(precision="amp")),
+        ("mixed_precision", "bf16", Facts(precision="bf16")),
+        ("mixed_precision", "no", Facts(precision="fp32")),
+        ("mixed_precision", False, Facts(precision="fp32")),
+        ("mixed_precision", True, Facts()),
+        ("scheduler", "false", Facts()),
+        ("metric_for_best_model", "wer", Facts(best_metric_name="wer")),
+        ("greater_is_better", "False", Facts(greater_is_better=False)),
+        ("greater_is_better", None, Facts()),
     ],
 )
 def test_a_setting_is_a_fact_where_its_name_and_value_say_one(
@@ -43,6 +55,8 @@ def test_settings_that_contradict_each_other_say_nothing() -> None:
     both = [("generator/lr", 1e-3), ("discriminator/lr", 4e-3), ("seed", 1)]
     assert facts_of(both) == Facts(seed=1)
     assert facts_of([("lr", 1e-3), ("learning_rate", "0.001")]) == Facts(learning_rate=1e-3)
+    assert facts_of([("mixed_precision", False), ("precision", "fp16")]) == Facts()  # Coqui
+    assert fields_of(both) == {"learning_rate", "seed"}
 
 
 def test_nested_settings_are_found_to_a_depth() -> None:

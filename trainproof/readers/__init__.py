@@ -14,6 +14,7 @@ from .jsonl import JsonLines
 from .mlflow import MlflowMetric, MlflowParam, MlflowRun
 from .mlflow_db import MlflowDatabase
 from .sacred import SacredMetrics, SacredRun
+from .settings import JsonSettings, YamlSettings
 from .tfevents import TfEvents
 from .wandb import Wandb, WandbSummary
 from .yolo import YoloResults
@@ -37,6 +38,8 @@ READERS: tuple[Reader, ...] = (
     YoloResults(),
     JsonDocument(),
     JsonLines(),
+    JsonSettings(),
+    YamlSettings(),
     ConsoleText(),
     Delimited(),
 )

@@ -23,9 +23,10 @@ class Document:
     cut: bool = False
 
 
-def read_object(stream: BinaryIO, faults: FaultLog) -> Document:
-    """The object that a file holds; empty where it holds something else."""
-    data = read_document(TextSource(stream, faults).chunks(), faults, MAX_DOCUMENT)
+def read_object(stream: BinaryIO, faults: FaultLog, limit: int = MAX_DOCUMENT) -> Document:
+    """The object that a file of at most ``limit`` bytes holds; empty where it holds something
+    else."""
+    data = read_document(TextSource(stream, faults).chunks(), faults, limit)
     if data is None:
         return Document(cut=True)
     try:
