@@ -50,9 +50,9 @@ class Scattered:
         Raises Damage at the first bad record.
         """
         while True:
-            starts, lengths, end = boundaries(data, at)
-            if len(starts) >= self._tuning.dense:
-                at = self._take(data, starts, lengths, end)
+            lengths, end = _walk(data, at)
+            if len(lengths) >= self._tuning.dense:
+                at = self._take(data, *_proven(data, at, lengths))
             # Whatever the arrays left, and the record behind: large, damaged or not complete.
             after = self._records.advance(data, at, end + 1)
             if after == at:
@@ -126,18 +126,16 @@ def _gathered(data: bytes, starts: Ints, size: int) -> NDArray[np.uint8]:
     return everywhere[starts].view(np.uint8).reshape(-1, size)
 
 
-def boundaries(data: bytes, at: int) -> tuple[Ints, Ints, int]:
+def _proven(data: bytes, at: int, walked: array[int]) -> tuple[Ints, Ints, int]:
     """Starts and payload lengths of the complete records from ``at``, and where they end.
 
-    They end before the first record that is not complete, has 65536 bytes or more, or has a
-    length that does not agree with its checksum.
+    They end before the first that is not complete or has a length that does not agree with its
+    checksum. ``walked``: what ``_walk`` found from ``at``, at least one record.
     """
-    guesses = np.frombuffer(_walk(data, at), np.uint16)
+    guesses = np.frombuffer(walked, np.uint16)
     lengths = guesses.astype(np.int64)
     ends = at + np.cumsum(lengths + FRAME)
     starts = ends - lengths - FRAME
-    if not len(starts):
-        return starts, lengths, at
     whole = np.ndarray((len(data) - 7,), "<u8", data, 0, (1,))
     stored = np.ndarray((len(data) - 3,), "<u4", data, 0, (1,))
     good = whole[starts] == lengths.view(np.uint64)
@@ -147,10 +145,11 @@ def boundaries(data: bytes, at: int) -> tuple[Ints, Ints, int]:
     return starts[:count], lengths[:count], int(ends[count - 1]) if count else at
 
 
-def _walk(data: bytes, at: int) -> array[int]:
-    """The lengths of the records from ``at`` up to one of 65536 bytes; not proven here.
+def _walk(data: bytes, at: int) -> tuple[array[int], int]:
+    """The payload lengths of the records from ``at``, not proven here, and where they end.
 
-    Without that end it would go on from some place within a large record, block after block.
+    They end before a record of 65536 bytes or more: going on by the low bits of its length
+    would lead into it, and through what is no record at all.
     """
     lengths = array("H")
     append = lengths.append
@@ -161,7 +160,7 @@ def _walk(data: bytes, at: int) -> array[int]:
         length = data[at] | data[at + 1] << 8
         append(length)
         at += length + FRAME
-    return lengths
+    return lengths, at
 
 
 def by_length(starts: Ints, lengths: Ints) -> Iterator[tuple[int, Ints]]:
@@ -170,7 +169,8 @@ def by_length(starts: Ints, lengths: Ints) -> Iterator[tuple[int, Ints]]:
     lengths, starts = lengths[order], starts[order]
     edges = np.flatnonzero(np.diff(lengths)) + 1
     for group, same in zip(np.split(lengths, edges), np.split(starts, edges), strict=True):
-        yield int(group[0]), same
+        if len(group):
+            yield int(group[0]), same
 
 
 class Batch:
