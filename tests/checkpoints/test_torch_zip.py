@@ -159,9 +159,19 @@ def test_a_sparse_tensor_is_measured_by_its_values() -> None:
 
 def test_64_bit_directory_entries() -> None:
     parts = [replace(part, wide=True) for part in torch_parts(ONE, {"0": FOUR})]
-    got = read(archive(parts))
-    assert got.facts.defects == ()
-    assert got.facts.integrity is Integrity.VERIFIED
+    for wide in (False, True):
+        got = read(archive(parts, wide=wide))
+        assert got.facts.defects == ()
+        assert got.facts.integrity is Integrity.VERIFIED
+
+
+def test_a_64_bit_end_record_that_is_missing_or_misplaced() -> None:
+    data = archive(torch_parts(ONE, {"0": FOUR}), wide=True)
+    at = data.index(b"PK\6\7")
+    for damaged in (data[:at] + b"xx" + data[at + 2 :], data[: at + 8] + b"\7" + data[at + 9 :]):
+        got = read(damaged)
+        assert [f.code for f in got.faults] == [FaultCode.CORRUPT]
+        assert got.codes == [DefectCode.CONTAINER_LIE]
 
 
 def test_script_modules_name_their_tensors_as_modules_do() -> None:
@@ -402,6 +412,14 @@ def test_more_entries_than_the_limit_are_not_read() -> None:
     got = read(PLAIN, limits=Limits(entries=3))
     assert [f.code for f in got.faults] == [FaultCode.TOO_LARGE]
     assert got.facts.extent is not Extent.READ
+
+
+def test_overlapping_entries_are_read_within_a_budget() -> None:
+    parts = torch_parts(ONE, {"0": FOUR})
+    got = read(archive(parts), limits=Limits(unpacked=0, rescan=0))
+    assert got.facts.extent is Extent.NOT_CHECKED
+    assert got.facts.integrity is Integrity.NOT_CHECKED
+    assert got.facts.defects == ()
 
 
 def test_every_prefix_of_a_file_is_read_without_an_exception() -> None:

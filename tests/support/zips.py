@@ -27,14 +27,23 @@ class Part:
     descriptor: bool = False
 
 
-def archive(parts: Sequence[Part], comment: bytes = b"", entries: int | None = None) -> bytes:
-    """Local entries, directory and end record."""
+def archive(
+    parts: Sequence[Part], comment: bytes = b"", entries: int | None = None, wide: bool = False
+) -> bytes:
+    """Local entries, directory and end record; ``wide``: a 64-bit end record before it."""
     body, directory = bytearray(), bytearray()
     for part in parts:
         at = len(body)
         body += _local(part)
         directory += _central(part, at)
     count = len(parts) if entries is None else entries
+    if wide:
+        numbers = (count, count, len(directory), len(body))
+        place = len(body) + len(directory)
+        directory += struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, 0, 0, 0, 0, *numbers)
+        directory += struct.pack("<4sIQI", b"PK\6\7", 0, place, 1)
+        end = struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, *[0xFFFF] * 2, *[0xFFFFFFFF] * 2, 0)
+        return bytes(body + directory + end)
     end = struct.pack(
         "<4sHHHHIIH", b"PK\5\6", 0, 0, count, count, len(directory), len(body), len(comment)
     )

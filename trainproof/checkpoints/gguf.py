@@ -101,7 +101,7 @@ def read_gguf(draft: Draft) -> Iterator[Item]:
         yield draft.done(Extent.NOT_CHECKED)
         return
     tensors, keys = cursor.number("Q"), cursor.number("Q")
-    _bounded(draft, tensors + keys)
+    _bounded(tensors + keys, draft.limits.entries)
     draft.metadata = list(_metadata(draft, cursor, keys))
     placed = [_placed(draft, cursor) for _ in range(tensors)]
     alignment = dict((one.name, one.value) for one in draft.metadata).get("general.alignment")
@@ -117,8 +117,8 @@ def read_gguf(draft: Draft) -> Iterator[Item]:
     yield draft.done()
 
 
-def _bounded(draft: Draft, count: int) -> int:
-    if count > draft.limits.items:
+def _bounded(count: int, limit: int) -> int:
+    if count > limit:
         raise Damage(FaultCode.TOO_LARGE, f"{count} tensors, keys or elements are over the limit")
     return count
 
@@ -157,7 +157,7 @@ def _number(cursor: Cursor, kind: int) -> int | float | bool:
 
 
 def _pass_array(draft: Draft, cursor: Cursor) -> None:
-    kind, count = cursor.number("I"), _bounded(draft, cursor.number("Q"))
+    kind, count = cursor.number("I"), _bounded(cursor.number("Q"), draft.limits.items)
     if kind == _STRING:
         for _ in range(count):
             _text(draft, cursor)

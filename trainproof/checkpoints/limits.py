@@ -29,6 +29,7 @@ class Limits:
     Object graph
       ``visits``: steps through the graph; one shared object is entered once, so the graph itself
       is bounded by ``nodes``. ``depth``: a nesting no training state comes near to.
+      ``characters``: of all names together; a deep place under long keys has a long one.
       ``names``: other places remembered for one shared object. ``dims``: torch allows 64.
       ``scalars``, ``unread``, ``defects``: kept for the report; ``label``: characters of a key,
       ``value``: of a text value.
@@ -37,12 +38,12 @@ class Limits:
       ``entries`` and ``directory``: a directory entry is at least 46 bytes; half a million
       storages take about 150 MB here. ``inflate``: bytes of one compressed entry that is held
       whole, ``ratio``: of sizes, from which on a compressed entry is a bomb (deflate reaches
-      1,032). ``entry_name``: bytes.
+      1,032). ``entry_name``: bytes. ``unpacked``: bytes read of all entries together, besides
+      ``rescan`` times the file: entries may overlap, and inflate.
 
     Headers
       ``header``: bytes of a safetensors header, the reference library's own limit; ``json_depth``
-      of nesting. ``strings``: bytes of one GGUF string, ``items``: its tensors, keys and array
-      elements.
+      of nesting. ``strings``: bytes of one GGUF string, ``items``: of one of its arrays.
     """
 
     chunk: int = 1 << 20
@@ -65,6 +66,7 @@ class Limits:
     depth: int = 200
     names: int = 16
     dims: int = 64
+    characters: int = 256 << 20
     scalars: int = 4096
     unread: int = 256
     defects: int = 256
@@ -76,6 +78,7 @@ class Limits:
     inflate: int = 64 << 20
     ratio: int = 1100
     entry_name: int = 4096
+    unpacked: int = 1 << 30
 
     header: int = 100_000_000
     json_depth: int = 8

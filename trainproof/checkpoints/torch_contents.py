@@ -49,6 +49,7 @@ class _Collector:
     def run(self, root: Node) -> None:
         self.contents.keys = tuple(key for key, _ in _mapping_items(root))[: self.limits.scalars]
         stack: list[_Place] = [("", 0, root)]
+        room = self.limits.characters
         for _ in range(self.limits.visits):
             if not stack:
                 return
@@ -57,6 +58,9 @@ class _Collector:
             if below and depth >= self.limits.depth:
                 self._unread(name, f"nested more than {self.limits.depth} levels deep")
                 continue
+            room -= len(below) * len(name)
+            if room < 0:
+                break
             below.reverse()
             stack.extend((_join(name, key), depth + 1, value) for key, value in below)
         self._unread("", "more objects than the limit")

@@ -105,7 +105,7 @@ def _places(
             break
         count = int.from_bytes(draft.source.read(at, _COUNT), "little", signed=True)
         at += _COUNT
-        if count != storage.count:
+        if count != storage.count or count < 0:
             what = f"{count} elements in front of its data, {storage.count} in the pickle"
             draft.defects.append(Defect(DefectCode.STORAGE_SIZE, what, key))
             return

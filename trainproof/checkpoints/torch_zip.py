@@ -215,7 +215,7 @@ def _measure(draft: Draft, archive: Archive, contents: Contents, big: bool) -> M
     measured = measure(tensors, blocks, big, draft.budget, draft.limits)
     known = {entries[key].name: crc for key, crc in measured.crcs.items()}
     for key, damage in measured.broken.items():
-        draft.defects.append(Defect(DefectCode.CRC, damage.what, entries[key].name))
+        _unverified(draft, entries[key], damage)
     done = {entries[key].name for key in measured.broken}
     _verify(draft, archive, [e for e in archive.entries if e.name not in done], known)
     return measured
@@ -247,12 +247,20 @@ def _verify(
         try:
             crc = known[entry.name] if entry.name in known else run(archive.pieces(entry), [])
         except Damage as damage:
-            draft.defects.append(Defect(DefectCode.CRC, damage.what, entry.name))
+            _unverified(draft, entry, damage)
             continue
         checked += 1
         if crc != entry.crc:
             wrong.append(entry)
     _judge(draft, archive, checked, wrong)
+
+
+def _unverified(draft: Draft, entry: Entry, damage: Damage) -> None:
+    """Its data cannot be had: a limit is no defect of the file."""
+    if damage.code is FaultCode.TOO_LARGE:
+        draft.unread.append(Unread(entry.name, damage.what))
+    else:
+        draft.defects.append(Defect(DefectCode.CRC, damage.what, entry.name))
 
 
 def _judge(draft: Draft, archive: Archive, checked: int, wrong: list[Entry]) -> None:
@@ -268,8 +276,12 @@ def _judge(draft: Draft, archive: Archive, checked: int, wrong: list[Entry]) -> 
     elif absent and not broken:
         draft.integrity = Integrity.ABSENT
         return
+    skipped = sum(entry.size > 0 for entry in archive.entries) > checked
     damaged = any(one.code in (DefectCode.CRC, DefectCode.PLACEHOLDER) for one in draft.defects)
-    draft.integrity = Integrity.BROKEN if damaged else Integrity.VERIFIED
+    if damaged:
+        draft.integrity = Integrity.BROKEN
+    elif not skipped:
+        draft.integrity = Integrity.VERIFIED
 
 
 # --- other ZIP files ----------------------------------------------------------------------------

@@ -70,8 +70,10 @@ class Archive:
     defects: list[Defect]
     limits: Limits = LIMITS
     _first: dict[str, Entry] = field(default_factory=dict)
+    _room: int = 0
 
     def __post_init__(self) -> None:
+        self._room = self.limits.unpacked + self.limits.rescan * self.source.size
         for entry in self.entries:
             self._first.setdefault(entry.name.lower(), entry)
 
@@ -90,6 +92,7 @@ class Archive:
             what = f"{entry.name} has {entry.size} bytes, more than the limit of {limit}"
             raise Damage(FaultCode.TOO_LARGE, what)
         if entry.method == STORED and not entry.flags & _ENCRYPTED:
+            self._spend(entry)
             return self.source.read(entry.start, entry.size)
         if entry.size > self.limits.inflate:
             what = f"{entry.name} is compressed, and {entry.size} bytes are over the limit"
@@ -100,11 +103,17 @@ class Archive:
         """The data of one entry in pieces; each is valid until the next one is asked for."""
         if entry.flags & _ENCRYPTED:
             raise Damage(FaultCode.CORRUPT, f"{entry.name} is marked as encrypted")
+        self._spend(entry)
         if entry.method == STORED:
             return self.source.chunks(entry.start, entry.size, self.limits.chunk)
         if entry.method == DEFLATED:
             return even(self._inflated(entry), self.limits.chunk)
         raise Damage(FaultCode.CORRUPT, f"{entry.name}: compression method {entry.method}")
+
+    def _spend(self, entry: Entry) -> None:
+        self._room -= entry.size
+        if self._room < 0:
+            raise Damage(FaultCode.TOO_LARGE, "the entries together are over the limit")
 
     def _inflated(self, entry: Entry) -> Iterator[memoryview]:
         if entry.size > self.limits.ratio * max(entry.stored, 1):
