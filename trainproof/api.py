@@ -70,9 +70,8 @@ def audit(config: Config, progress: Progress | None = None) -> Report:
 
 def failed(error: str) -> Report:
     """The report of an audit that could not be carried out at all."""
-    return Report(
-        SCHEMA_VERSION, __version__, (), Verdict.NOT_CHECKED, error, NotJudged({}), ()
-    )
+    rules = _rules({id: rule.info for id, rule in REGISTRY.items()})
+    return Report(SCHEMA_VERSION, __version__, (), Verdict.NOT_CHECKED, error, NotJudged({}), rules)
 
 
 def _find(config: Config, stack: ExitStack) -> _Found:
@@ -100,10 +99,10 @@ def _runs(root: str, config: Config, found: _Found, stack: ExitStack) -> tuple[R
 def _baselines(root: str, config: Config, found: _Found, stack: ExitStack) -> tuple[Run, ...]:
     """The runs of the baseline. There being none is a fault: nothing can be compared then."""
     if root in config.paths:
-        runs = tuple(run for run in found.runs if run.root == root)
-    else:
-        runs = _runs(root, config, found, stack)
-    if not runs:
+        return tuple(run for run in found.runs if run.root == root)
+    known = len(found.faults)
+    runs = _runs(root, config, found, stack)
+    if not runs and len(found.faults) == known:
         detail = "holds no run to compare with"
         found.faults.append(Fault(FaultCode.IO, root, detail, fatal=True))
     return runs

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import auditing, reference
+from . import auditing, comparing, reference
 
 app = typer.Typer(
     name="trainproof",
@@ -43,6 +43,7 @@ app.command()(auditing.audit)
 app.command()(auditing.doctor)
 app.command("diagnose", hidden=True)(auditing.doctor)
 app.command()(auditing.epoch)
+app.command()(comparing.compare)
 app.add_typer(reference.rules, name="rules")
 app.command()(reference.schema)
 app.command()(reference.validate)

@@ -34,7 +34,7 @@ def audit(
     options: Options,
 ) -> None:
     """Audit training runs and print what a person needs to know."""
-    _run(tuple(paths), options, _summary)
+    run(tuple(paths), options, _summary)
 
 
 @with_options
@@ -44,7 +44,7 @@ def doctor(
     options: Options,
 ) -> None:
     """The autopsy: the same audit with the full report of each run, worst first."""
-    _run((path,), options, _doctor)
+    run((path,), options, _doctor)
 
 
 @with_options
@@ -56,7 +56,7 @@ def epoch(
     """Judge one training log."""
     if Path(log).is_dir():
         fail(f"{log} is a directory: use trainproof audit or trainproof doctor")
-    _run((log,), options, _doctor)
+    run((log,), options, _doctor)
 
 
 def fail(message: str) -> NoReturn:
@@ -65,12 +65,13 @@ def fail(message: str) -> NoReturn:
     raise typer.Exit(ExitCode.CANNOT_JUDGE)
 
 
-def _run(paths: tuple[str, ...], options: Options, text: Text) -> None:
+def run(paths: tuple[str, ...], options: Options, text: Text) -> None:
+    """Audit, say it, write the reports, exit. ``text`` makes what people read."""
     try:
         outputs = options.outputs()
         paths = _listed(paths)
-        check_targets(outputs, paths)
         config = options.settings(paths)
+        check_targets(outputs, paths if config.baseline is None else (*paths, config.baseline))
     except ConfigError as error:
         fail(str(error))
     report = _audited(config, options)
@@ -114,14 +115,14 @@ def _say(outputs: dict[str, str], text: bytes) -> None:
 
 def _summary(report: Report, options: Options, fail_on: FailOn) -> bytes:
     return summary_text(
-        report, verbose=options.verbose, quiet=options.quiet, **_terminal(options, fail_on)
+        report, verbose=options.verbose, quiet=options.quiet, **terminal(options, fail_on)
     )
 
 
 def _doctor(report: Report, options: Options, fail_on: FailOn) -> bytes:
     if options.quiet:
         return _summary(report, options, fail_on)
-    return doctor_text(report, **_terminal(options, fail_on))
+    return doctor_text(report, **terminal(options, fail_on))
 
 
 class _Terminal(TypedDict):
@@ -131,7 +132,7 @@ class _Terminal(TypedDict):
     fail_on: FailOn
 
 
-def _terminal(options: Options, fail_on: FailOn) -> _Terminal:
+def terminal(options: Options, fail_on: FailOn) -> _Terminal:
     """What the place that text goes to can show."""
     return {
         "color": colored(options.color),

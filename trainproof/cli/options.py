@@ -60,6 +60,10 @@ class Options:
         str | None,
         typer.Option("--format-hint", "--format", metavar="NAME", help="Read as this format."),
     ] = None
+    baseline: Annotated[
+        str | None,
+        typer.Option("--baseline", metavar="PATH", help="Compare each run with this one as well."),
+    ] = None
     fail_on: Annotated[
         FailOn | None, typer.Option("--fail-on", help="The lowest verdict that exits with 1.")
     ] = None
@@ -112,6 +116,7 @@ class Options:
             "follow_symlinks": self.follow_symlinks or None,
             "tags": self.map and tuple(_pair(item) for item in self.map),
             "format_hint": self.format_hint,
+            "baseline": self.baseline,
             "fail_on": self.fail_on,
             "jobs": self.jobs,
             "timeout": self.timeout,
@@ -157,7 +162,8 @@ def _file(path: Path | None) -> Config:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command, written as ``f(paths…, options: Options)``, every option as a parameter."""
+    """Give a command, written as ``f(paths…, options: Options)``, every option as a parameter,
+    but for those that it declares as an argument of its own."""
     hints = get_type_hints(command, include_extras=True)
     own = [
         p.replace(annotation=hints[p.name])
@@ -170,6 +176,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=types[f.name]
         )
         for f in fields(Options)
+        if f.name not in hints
     ]
 
     def called(**values: Any) -> None:

@@ -79,7 +79,10 @@ def full_path(root: str, path: str) -> str:
 
 
 def name(subject: SubjectReport) -> str:
-    """What a person calls the subject: its path from where the audit was started."""
+    """What a person calls the subject: its path from where the audit was started; a root that
+    is one file has a run named after it."""
+    if [file.path for file in subject.artifacts] == [subject.root.rpartition("/")[2]]:
+        return subject.root
     return full_path(subject.root, subject.id)
 
 

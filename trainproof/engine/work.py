@@ -38,6 +38,8 @@ from trainproof.stores.interface import StoreError
 from .evaluate import evaluate
 
 _ERROR_LENGTH = 500
+_COMPARED = 5
+"""Baselines beside which a loss is shown."""
 
 
 class Phase(IntEnum):
@@ -205,9 +207,12 @@ def _summary(attempt: Attempt, series: Series) -> SeriesSummary:
 
 
 def _comparisons(view: RunView) -> Iterator[Comparison]:
+    """Of each loss, with the baselines that speak most for the run."""
     for attempt in view.attempts:
-        for series, pair in pairs(attempt, view.baselines):
-            yield _comparison(attempt, series, pair, differences(view.facts, pair.facts))
+        for series, found in pairs(attempt, view.baselines):
+            nearest = sorted(found, key=lambda pair: pair.end - pair.base_end)
+            for pair in nearest[:_COMPARED]:
+                yield _comparison(attempt, series, pair, differences(view.facts, pair.facts))
 
 
 def _comparison(

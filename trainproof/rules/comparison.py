@@ -571,6 +571,7 @@ def _in_errors(difference: float, error: float) -> float:
             "A run that starts lower has less to gain: it must end above the baseline by a quarter"
             " of the baseline's gain as well.",
             "Both differences must exceed six standard errors.",
+            "A run that lost ground is judged by TP-NEG-IMPROVE.",
             "A baseline that did not measurably fall is no standard: not judged.",
             "Differences only: shift and sign of the loss do not matter.",
         ),
@@ -600,6 +601,8 @@ def improvement_deficit(
         return Undecided(measured, Skip.LOW_POWER)
     if gain >= least * base_gain or found.distance <= least * base_gain:
         return Clean(measured)
+    if -gain > certain * pair.here.error:
+        return Undecided(measured)
     if not min(short, found.errors) > certain:
         return Undecided(measured, Skip.LOW_POWER)
     if multiple(pair) is not None:
@@ -1094,7 +1097,8 @@ def _start(loss: Series, baseline: RunView) -> _Start | None:
     measures={**LEVELS, **STANDING},
     doc=Doc(
         measures="The same levels as the rules for floor and end.",
-        means="Neither floor nor end is beyond the limits, and the noise could not hide it.",
+        means="Neither floor nor end is beyond the limits, the noise could not hide it, and the end"
+        " lies within three standard errors or a quarter of the baseline's gain.",
         does_not_mean="That the run is as good as the baseline: only a wide margin is excluded."
         " Nor that the baseline is good.",
         guards=("Said only where both rules, at their default limits, are clean.",),
@@ -1110,8 +1114,7 @@ def keeps_up(loss: Series, pairs: tuple[Pair, ...], facts: Facts) -> Outcome:
     end = standing(pair, pair.end, pair.base_end, limits)
     floor = standing(low, low.floor, low.base_floor, limits)
     measured = {**_levels(pair, pairs, facts), **_stands(end)}
-    gains = pair.start - pair.end >= 0.25 * (pair.base_start - pair.base_end)
-    level = end.distance <= 0.25 * (pair.base_start - pair.base_end)
-    if not (end.within and floor.within and (gains or level)):
+    close = end.errors <= 3 or end.distance <= 0.25 * (pair.base_start - pair.base_end)
+    if not (end.within and floor.within and close):
         return Clean(measured)
     return Fired((Evidence(_place(loss, pair), measured),))

@@ -8,7 +8,7 @@ where every value of both is positive.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from itertools import pairwise
@@ -262,15 +262,12 @@ def _levels(values: Floats, edges: Edges) -> Floats:
     return np.where(list(whole), medians, np.nan)
 
 
-def pairs(attempt: Attempt, baselines: Iterable[RunView]) -> Iterator[tuple[Series, Pair]]:
-    """Every total loss of the attempt with each of its counterparts in a sound baseline."""
+def pairs(attempt: Attempt, baselines: Sequence[RunView]) -> Iterator[tuple[Series, list[Pair]]]:
+    """Every total loss of the attempt with its counterparts in the sound baselines."""
     for series in attempt.select(Role.LOSS):
-        if series.identity.component is not None:
-            continue
-        for one in baselines:
-            pair = None if one.failed else match(series, one)
-            if isinstance(pair, Pair):
-                yield series, pair
+        if series.identity.component is None:
+            found = (match(series, one) for one in baselines if not one.failed)
+            yield series, [one for one in found if isinstance(one, Pair)]
 
 
 # --- a level against a level ------------------------------------------------------------------
