@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.checkpoints import read
-from trainproof.model.tensors import Extent, Layout
+from trainproof.model.tensors import Extent, Layout, Scalar
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,8 @@ def test_nothing_is_passed_that_was_not_read(data: bytes, layout: Layout) -> Non
     assert (got.facts.layout, got.facts.extent) == (layout, Extent.NOT_CHECKED)
     assert got.facts.reason
     assert got.tensors == {}
+
+
+def test_a_git_lfs_pointer_names_the_file_that_is_meant() -> None:
+    data = b"version https://git-lfs.github.com/spec/v1\noid sha256:00ff\nsize 12345\n"
+    assert read(data).facts.metadata == (Scalar("oid", "sha256:00ff"), Scalar("size", "12345"))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO
 
 from trainproof.model.data import FaultCode
-from trainproof.model.tensors import Defect, DefectCode, Depth, Extent, Layout
+from trainproof.model.tensors import Defect, DefectCode, Depth, Extent, Layout, Scalar
 
 from .containers import read_hdf5
 from .draft import Draft, Item
@@ -64,8 +64,9 @@ def read_checkpoint(
     if path.endswith(".safetensors") and draft.layout is not Layout.SAFETENSORS:
         what = f"it is named as safetensors, and its content is {draft.layout}"
         draft.defects.append(Defect(DefectCode.HEADER, what))
+    read = _pointer if draft.layout is Layout.LFS_POINTER else _READERS.get(draft.layout, _not_read)
     try:
-        yield from _READERS.get(draft.layout, _not_read)(draft)
+        yield from read(draft)
     except (Damage, OSError) as error:
         yield from _broken(draft, error)
 
@@ -78,6 +79,19 @@ class _Nothing:
 
     def some(self, at: int, count: int) -> bytes:
         return b""
+
+
+def _pointer(draft: Draft) -> Iterator[Item]:
+    """A Git LFS pointer says which file is meant, and how long that one is."""
+    text = draft.source.head(HEAD).decode("utf-8", "replace")
+    fields = (line.partition(" ") for line in text.splitlines())
+    draft.metadata = [
+        Scalar(key, value[: draft.limits.value]) for key, _, value in fields if key in _LFS_FIELDS
+    ]
+    yield from _not_read(draft)
+
+
+_LFS_FIELDS = ("oid", "size")
 
 
 def _not_read(draft: Draft) -> Iterator[Item]:
