@@ -16,7 +16,8 @@ HOLE = "\0"
 _NUMBER = r"""
     (?=[ \t\d.+\-nNiI])             # for speed: most characters begin no number
     (?: [ \t]+                      # padding belongs to the number: "iteration   9/  20"
-      | (?<![\w.+@-])               # not inside of loss_0, v1.2, acc@1, checkpoint-500
+      | (?<![\w.+@-])               # not inside of loss_0, v1.2, acc@1, checkpoint-500,
+        (?<!@\.5:)(?<!@0\.5:)       # mAP@0.5:0.95
       | (?<=\d-)                    # but each part of 2023-06-04
     )
     (?=[\d.+\-nNiI])

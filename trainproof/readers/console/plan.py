@@ -58,9 +58,9 @@ _BRACKETED = re.compile(r"\s*[(\[]([^()\[\]]{0,40})[)\]]$")
 
 _QUOTED = re.compile(r"([\"'])([^\"']{1,80})\1$")
 _DELIMITER = re.compile(
-    r"[,;:|{}\[\]()\t\"'<>=]|\s[-\u2013\u2014\u2022#>*~]+(?=\s|$)|\s{2,}|\.{3,}"
+    r"[,;|{}\[\]()\t\"'<>=]|(?<!@\.5)(?<!@0\.5):|\s[-\u2013\u2014\u2022#>*~]+(?=\s|$)|\s{2,}|\.{3,}"
 )
-_KEY = re.compile(r"[^\W\d][\w./@#%+ -]*$")
+_KEY = re.compile(r"[^\W\d][\w./@#%+: -]*$")
 _UNIT = re.compile(r"^(?:%|[^\W\d_]+)(?:/[^\W\d_]+)?")
 """What is attached to the number before: ``33ms``, ``5ms/step``."""
 
