@@ -70,6 +70,7 @@ def test_documentation_order_is_by_family() -> None:
         "gradients",
         "schedule",
         "plan",
+        "resume",
         "evaluation",
         "reward",
         "adversarial",

@@ -8,6 +8,7 @@ from . import loss as loss
 from . import gradients as gradients
 from . import schedule as schedule
 from . import plan as plan
+from . import resume as resume
 from . import evaluation as evaluation
 from . import reward as reward
 from . import adversarial as adversarial
