@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import tarfile
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from backports import zstd
 
 from tests.support.logs import broken, healthy, jsonl, trainer_state
 from trainproof import Config, ConfigError, Report, Verdict, audit
@@ -146,6 +151,35 @@ def test_a_table_that_is_no_log_is_silent_whatever_its_lines(tmp_path: Path) -> 
     report = audit(str(tmp_path), isolation=False)
     assert report.reports == ()
     assert report.not_judged.counts == {"not-a-log": 2}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress), ("zst", zstd.compress)],
+)
+def test_a_compressed_log_is_judged_as_what_it_stands_for(
+    tmp_path: Path, suffix: str, compress: Callable[[bytes], bytes]
+) -> None:
+    plain = broken(tmp_path / "plain" / "log.jsonl", at=40)
+    packed = tmp_path / "packed" / f"log.jsonl.{suffix}"
+    packed.parent.mkdir()
+    packed.write_bytes(compress(plain.read_bytes()))
+    runs = audit(str(tmp_path)).reports
+    assert [run.id for run in runs] == ["packed", "plain"]
+    (first, second) = ([(f.id, f.location.line, f.measured) for f in r.findings] for r in runs)
+    assert first == second
+    assert ("TP-NAN", 41) in [(id, line) for id, line, _ in first]
+
+
+def test_a_compressed_log_that_unfolds_to_too_much_is_a_fault_of_its_own(tmp_path: Path) -> None:
+    row = b'{"step": 1, "loss": 2.0}' + b" " * (1 << 20) + b"\n"
+    path = tmp_path / "bomb" / "log.jsonl.bz2"
+    path.parent.mkdir()
+    path.write_bytes(bz2.compress(row * 80))
+    (run,) = audit(str(tmp_path), isolation=False).reports
+    assert [(p.code, p.path, p.fatal) for p in run.problems] == [
+        ("too-large", "bomb/log.jsonl.bz2", True)
+    ]
 
 
 def test_settings_beside_a_log_are_facts_of_its_run(tmp_path: Path) -> None:

@@ -6,12 +6,14 @@ import bz2
 import gzip
 import io
 import lzma
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 import pytest
+from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -201,18 +203,70 @@ def test_expectation_is_by_name() -> None:
     assert [path for path in EXPECTED + UNEXPECTED if looks_like_log(path)] == EXPECTED
 
 
+# --- compressed files ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, zstd.compress])
+def test_a_compressed_file_is_recognised_by_what_it_stands_for(
+    compress: Callable[[bytes], bytes],
+) -> None:
+    data = compress(b"step,loss\n" + b"1,2.0\n" * HEAD)
+    suffixed = Starting("csv", b"step,", suffix=".csv")
+    for path in ("metrics.csv.gz", "metrics.csv"):
+        (artifact,) = found(MemoryStore({path: data}), suffixed)
+        assert artifact == Artifact("root", path, len(data), Kind.LOG, "csv")
+    assert contents(MemoryStore({"train.log.gz": data}), suffixed) == {
+        "train.log.gz": Content.NOT_A_LOG
+    }
+
+
 @pytest.mark.parametrize(
-    ("path", "data", "detail"),
+    ("path", "data", "content", "detail"),
     [
-        ("train.log.gz", gzip.compress(b"loss"), "gzip-compressed"),
-        ("train.log.BZ2", bz2.compress(b"loss"), "bzip2-compressed"),
-        ("m.csv", lzma.compress(b"loss"), "xz-compressed"),
-        ("events.out.tfevents.1.h.zst", b"\x28\xb5\x2f\xfd....", "zstd-compressed"),
+        ("t.log.gz", gzip.compress(b"", mtime=0), Content.EMPTY, ""),
+        (
+            "t.log.gz",
+            gzip.compress(POINTER, mtime=0),
+            Content.LFS_POINTER,
+            "4096 bytes were not fetched",
+        ),
+        (
+            "t.log.gz",
+            gzip.compress(b"step,", mtime=0)[:11],
+            Content.UNSUPPORTED,
+            "gzip: the file is cut",
+        ),
+        ("t.log.bz2", b"BZh91AY&SY" + bytes(99), Content.UNSUPPORTED, "bzip2: damaged: "),
+        ("data.gz", gzip.compress(b"step,", mtime=0)[:11], Content.NOT_A_LOG, ""),
+        ("photo.png.gz", gzip.compress(b"step,", mtime=0), Content.NOT_A_LOG, ""),
     ],
 )
-def test_compressed_logs_are_named_as_unsupported(path: str, data: bytes, detail: str) -> None:
+def test_compressed_files_with_nothing_in_them_are_named_where_a_log_was_expected(
+    path: str, data: bytes, content: Content, detail: str
+) -> None:
     (item,) = found(MemoryStore({path: data}))
-    assert item == Unjudged("root", path, Content.UNSUPPORTED, detail)
+    assert isinstance(item, Unjudged)
+    assert item.content is content
+    assert item.detail.startswith(detail)
+
+
+def test_without_the_extra_a_log_in_zstd_is_named_as_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in ("compression.zstd", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, module, None)
+    data = zstd.compress(b"step,loss\n")
+    needs = "zstd-compressed: needs the zstd extra, which is not installed"
+    assert found(MemoryStore({"a.csv.zst": data, "dump.zst": data})) == [
+        Unjudged("root", "a.csv.zst", Content.UNSUPPORTED, needs),
+        Unjudged("root", "dump.zst", Content.NOT_A_LOG),
+    ]
+
+
+def test_the_hint_reaches_into_a_compressed_file() -> None:
+    data = gzip.compress(b"no magic")
+    (artifact,) = found(MemoryStore({"x": data}), CSV, JSON, hint="json")
+    assert artifact == Artifact("root", "x", len(data), Kind.LOG, "json")
 
 
 def test_other_compressed_files_are_counted() -> None:

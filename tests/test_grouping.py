@@ -131,6 +131,14 @@ def test_a_log_named_like_a_directory_beside_it_is_of_that_run() -> None:
     }
 
 
+def test_a_compressed_log_is_grouped_as_what_it_stands_for() -> None:
+    assert grouped("d/a.csv.gz", "d/a.log.xz") == {"d": ["d/a.csv.gz", "d/a.log.xz"]}
+    assert grouped("a.csv.gz", "b.csv.gz") == {"a": ["a.csv.gz"], "b": ["b.csv.gz"]}
+    assert grouped("train.log", "train.log.1.gz") == {".": ["train.log", "train.log.1.gz"]}
+    trainer = ["out/trainer_log.jsonl.gz", f"out/runs/Jan1_host/{TB}.1.h"]
+    assert grouped(*trainer) == {"out": sorted(trainer)}
+
+
 def test_a_configuration_is_no_second_log() -> None:
     config = Artifact("root", "d/args.json", 1, Kind.CONFIG, "config")
     log = artifact("d/history.json")

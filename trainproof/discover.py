@@ -11,9 +11,12 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
+from typing import BinaryIO
 
 from .model.artifact import Artifact, Content, Kind, Unjudged
+from .model.compression import Method, bare, method_of
 from .readers.interface import HEAD, Reader
+from .stores.compressed import head_of, unsupported
 from .stores.interface import Entry, Passed, Store, StoreError
 from .stores.regular import reason
 
@@ -53,13 +56,6 @@ OTHER_NAMES = _words(
 _POINTER = b"version https://git-lfs.github.com/spec/v1"
 _POINTER_SIZE = re.compile(rb"^size (\d{1,20})$", re.MULTILINE)
 _MARKUP = (b"<!doctype", b"<html", b"<head", b"<?xml", b"<error")
-_COMPRESSED = {
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\0": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-}
-_COMPRESSED_SUFFIX = re.compile(r"\.(?:gz|bz2|xz|zst)$", re.IGNORECASE)
 
 
 def discover(
@@ -111,24 +107,43 @@ class _Scout:
             with self._store.open(path) as stream:
                 head = stream.read(HEAD)
                 size = stream.seek(0, os.SEEK_END) if entry.size is None else entry.size
+                method = method_of(head)
+                if method is None:
+                    return self._recognise(path, head, size)
+                stream.seek(0)
+                return self._unfold(path, stream, size, method)
         except StoreError as error:
             return error
         except OSError as error:
             return StoreError(path, reason(error))
-        return self._recognise(path, head, size)
 
     def _is_known_by_name(self, path: str) -> bool:
         name, suffix = _name(path)
         return suffix in self._unopened and "tfevents" not in name
 
+    def _unfold(
+        self, path: str, stream: BinaryIO, size: int, method: Method
+    ) -> Artifact | Unjudged:
+        """Recognise a compressed file by what it stands for."""
+        detail = unsupported(method)
+        if not detail:
+            head, trouble = head_of(stream, method, HEAD)
+            if head or trouble is None:
+                return self._recognise(path, head, size)
+            detail = trouble.detail
+        expected = self._forced is not None or looks_like_log(path)
+        content = Content.UNSUPPORTED if expected else Content.NOT_A_LOG
+        return Unjudged(self._root, path, content, detail if expected else "")
+
     def _recognise(self, path: str, head: bytes, size: int) -> Artifact | Unjudged:
         hollow = self._hollow(path, head)
         if hollow is not None:
             return hollow
-        reader = self._forced or next((r for r in self._readers if r.claims(path, head)), None)
-        if reader is not None:
-            return Artifact(self._root, path, size, reader.kind, reader.name)
-        return self._unrecognised(path, head)
+        name = bare(path)
+        reader = self._forced or next((r for r in self._readers if r.claims(name, head)), None)
+        if reader is None:
+            return Unjudged(self._root, path, Content.NOT_A_LOG)
+        return Artifact(self._root, path, size, reader.kind, reader.name)
 
     def _hollow(self, path: str, head: bytes) -> Unjudged | None:
         """What stands where a log was expected; readers are not asked about it."""
@@ -146,12 +161,6 @@ class _Scout:
             content, detail = Content.NOT_A_LOG, ""
         return Unjudged(self._root, path, content, detail)
 
-    def _unrecognised(self, path: str, head: bytes) -> Unjudged:
-        method = next((m for magic, m in _COMPRESSED.items() if head.startswith(magic)), None)
-        if method is not None and looks_like_log(_COMPRESSED_SUFFIX.sub("", path)):
-            return Unjudged(self._root, path, Content.UNSUPPORTED, f"{method}-compressed")
-        return Unjudged(self._root, path, Content.NOT_A_LOG)
-
 
 def looks_like_log(path: str) -> bool:
     """Whether a person who sees the name may expect the file to be judged."""
@@ -160,7 +169,7 @@ def looks_like_log(path: str) -> bool:
 
 
 def _name(path: str) -> tuple[str, str]:
-    """The last component and what follows its last dot, in lower case."""
-    name = path.rpartition("/")[2].lower()
+    """The last component and what follows its last dot, in lower case, as without compression."""
+    name = bare(path).rpartition("/")[2].lower()
     _, dot, suffix = name.rpartition(".")
     return name, suffix if dot else ""

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from .model.artifact import Artifact, Kind, Run
+from .model.compression import bare
 
 Runs = Mapping[str, Sequence[Artifact]]
 """Id to artifacts, for the runs that are directories."""
@@ -209,7 +210,7 @@ def _lone(members: Iterable[Artifact]) -> Mapping[str, str]:
     stems: dict[str, set[str]] = defaultdict(set)
     lone = {}
     for artifact in members:
-        name = _split(artifact.path)[1]
+        name = bare(_split(artifact.path)[1])
         if artifact.kind is not Kind.LOG or _is_events(artifact) or name in TRAINER_LOGS:
             continue
         stem = _stem(name)
@@ -221,7 +222,7 @@ def _lone(members: Iterable[Artifact]) -> Mapping[str, str]:
 
 def _stem(path: str) -> str:
     """The file's name without its suffixes and without the number of the process it is of."""
-    name = _split(path)[1]
+    name = bare(_split(path)[1])
     stem = name
     while (suffix := _SUFFIX.search(stem)) is not None and suffix.start() > 0:
         stem = stem[: suffix.start()]
@@ -248,7 +249,7 @@ def _writer_parts(runs: Runs) -> Mapping[str, str]:
 
 
 def _is_split_table(artifact: Artifact) -> bool:
-    return _split(artifact.path)[1] in SPLIT_TABLES
+    return bare(_split(artifact.path)[1]) in SPLIT_TABLES
 
 
 def _data_splits(runs: Runs) -> Mapping[str, str]:
@@ -297,7 +298,7 @@ def _trainer_runs(runs: Runs) -> Mapping[str, str]:
         if match is None or not all(map(_is_events, members)):
             continue
         trainer = match["run"].rstrip("/") or "."
-        if any(_split(a.path)[1] in TRAINER_LOGS for a in runs.get(trainer, ())):
+        if any(bare(_split(a.path)[1]) in TRAINER_LOGS for a in runs.get(trainer, ())):
             merged[id] = trainer
     return merged
 
@@ -360,5 +361,5 @@ def _origins(artifacts: Iterable[Artifact]) -> frozenset[str]:
 
 
 def _origin(name: str) -> str:
-    match = _ORIGIN.fullmatch(name.removeprefix("events.out."))
+    match = _ORIGIN.fullmatch(bare(name).removeprefix("events.out."))
     return name if match is None else f"{match['host']}/{match['pid']}"

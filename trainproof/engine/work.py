@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from enum import IntEnum
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from trainproof.readers.interface import Options
 from trainproof.rules import REGISTRY
 from trainproof.rules.pairs import Pair, differences, pairs
 from trainproof.stores import open_store
+from trainproof.stores.compressed import decompressed, trouble_of
 from trainproof.stores.interface import StoreError
 
 from .evaluate import evaluate
@@ -110,7 +111,8 @@ def read(artifact: Artifact, settings: Settings) -> Reading:
     try:
         spool = settings.spools.get(artifact.root)
         store = open_store(artifact.root, settings.follow_symlinks, spool=spool)
-        with contextlib.closing(store.open(artifact.path)) as stream:
+        opened = decompressed(store.open(artifact.path), artifact.path)
+        with contextlib.closing(opened) as stream:
             options = Options(settings.tags)
             for item in reader(artifact.reader).read(artifact, stream, options):
                 match item:
@@ -122,6 +124,7 @@ def read(artifact: Artifact, settings: Settings) -> Reading:
                         faults.append(item)
                     case NotJudgeable():
                         empty = item
+            faults.extend(_of_compression(stream, artifact.path))
     except StoreError as error:
         faults.append(Fault(FaultCode.IO, artifact.path, error.detail, fatal=True))
     except MemoryError:
@@ -132,6 +135,12 @@ def read(artifact: Artifact, settings: Settings) -> Reading:
     if empty is not None and not columns:  # odd lines of what is no log are nobody's trouble
         faults = [fault for fault in faults if fault.fatal]
     return Reading(artifact, tuple(columns), facts, tuple(faults), empty)
+
+
+def _of_compression(stream: BinaryIO, path: str) -> Iterator[Fault]:
+    trouble = trouble_of(stream)
+    if trouble is not None:
+        yield Fault(trouble.code, path, trouble.detail, trouble.fatal)
 
 
 def _unjudged(readings: list[Reading]) -> Iterator[Unjudged]:
