@@ -182,6 +182,22 @@ def restated_numbers() -> Records:
         yield tb.event(tb.summary(tb.simple("loss", float(s))), late, step=s)
 
 
+def many_irregular() -> Records:
+    """More records that have no template than are decoded singly within a block."""
+    for s in range(2500):
+        proto = tb.tensor_content(19, struct.pack("<e", s % 7))
+        yield tb.event(tb.summary(tb.tensor("half", proto)), step=s)
+        yield tb.scalar("loss", s / 3, s)
+
+
+def many_shapes() -> Records:
+    """A thousand tags of one length in no order."""
+    rand = random.Random(10)
+    for s in range(3000):
+        yield tb.scalar(f"t{rand.randrange(1000):03}", s / 3, 200)
+
+
+LARGE = [many_irregular, many_shapes]
 LAYOUTS = [
     period, wide_steps, growing_steps, shuffled, cadence, many_tags, many_values,
     very_many_values, tensors, listed_tensors, doubles_and_integers, negative_steps, no_steps,
@@ -221,7 +237,7 @@ def assert_equal(data: bytes, tuning: Tuning) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.__name__)
+@pytest.mark.parametrize("layout", LAYOUTS + LARGE, ids=lambda layout: layout.__name__)
 def test_every_way_gives_the_same(layout: Callable[[], Records], way: str) -> None:
     assert_equal(tb.event_file(layout()), WAYS[way])
 

@@ -23,8 +23,13 @@ from .records import RecordDecoder
 from .template import MAX_LENGTH, Rows, Template, Templates
 
 _MIN_ROWS = 16
-_MAX_SHAPES = 64
-"""Shapes tried on the records of one length; many more would take quadratic time."""
+_MAX_TRIES = 64
+"""Shapes looked for among the records of one length."""
+_POOR = 31 / 32
+_MAX_POOR = 4
+"""Shapes that may leave more than that share: trying many would take quadratic time."""
+_MAX_SINGLES = 2000
+"""Records of a block decoded singly here; more are left to ``RecordDecoder``, in file order."""
 
 
 class Scattered:
@@ -69,22 +74,29 @@ class Scattered:
 
     def _take_equal(self, data: bytes, length: int, starts: Ints, batch: Batch) -> None:
         """Records of one payload length, by shape while that is worth it."""
-        for _ in range(_MAX_SHAPES if length <= MAX_LENGTH else 0):
-            if len(starts) < _MIN_ROWS:
+        poor = 0
+        for _ in range(_MAX_TRIES if length <= MAX_LENGTH else 0):
+            if len(starts) < _MIN_ROWS or poor > _MAX_POOR:
                 break
             first = int(starts[0])
             template = self._templates.find(data, first, first + length + FRAME)
             if template:
-                starts = _take_shape(data, template, starts, batch)
+                rest = _take_shape(data, template, starts, batch)
+                poor += len(rest) > _POOR * len(starts)
+                starts = rest
             else:
                 self._take_one(data, first, length, batch)
                 starts = starts[1:]
         for start in starts.tolist():
+            if start >= batch.end:
+                break
             self._take_one(data, start, length, batch)
 
     def _take_one(self, data: bytes, start: int, length: int, batch: Batch) -> None:
         """A record of no common shape, field by field."""
-        if start >= batch.end:
+        batch.singles += 1
+        if batch.singles > _MAX_SINGLES:
+            batch.cut(start)
             return
         payload, stop = start + HEADER, start + HEADER + length
         try:
@@ -176,11 +188,13 @@ def by_length(starts: Ints, lengths: Ints) -> Iterator[tuple[int, Ints]]:
 class Batch:
     """Points of one block with the place of their records, until it is known which count.
 
-    ``end`` is where the first record begins that does not.
+    ``end`` is where the first record begins that does not. ``singles``: how many records were
+    decoded one by one.
     """
 
     def __init__(self, end: int) -> None:
         self.end = end
+        self.singles = 0
         self._parts: dict[bytes, list[tuple[Ints, Part]]] = {}
         self._singles: dict[bytes, Singles] = {}
 
