@@ -111,6 +111,39 @@ def test_of_many_runs_only_the_one_that_kills_is_affected(tmp_path: Path) -> Non
     assert all(cell.skip is Skip.WORKER_CRASHED for cell in results[7].cells)
 
 
+@pytest.mark.parametrize(
+    ("deed", "code"), [("segfault", FaultCode.CRASHED), ("hang", FaultCode.TIMEOUT)]
+)
+def test_a_baseline_that_kills_costs_its_own_file_once_for_all_runs(
+    tmp_path: Path, deed: str, code: FaultCode
+) -> None:
+    def made(name: str, *deeds: str) -> Run:
+        (tmp_path / name).mkdir()
+        return run_of(tmp_path / name, *deeds)
+
+    baseline = made("baseline", "nothing", deed)
+    tasks = [Task(n, made(str(n), "nothing"), (baseline,)) for n in range(6)]
+    results: dict[int, RunResult] = {}
+    settings = Settings(SOUND, baseline_rules=SOUND, plugins=(PLUGIN,))
+    supervise(tasks, settings, Limits(step_seconds=2.0), 1, results.__setitem__)
+    for result in results.values():
+        assert [(f.artifact, f.code) for f in result.baseline_faults] == [("1.hostile", code)]
+        assert [cell.state for cell in result.cells] == [State.CLEAN, State.CLEAN]
+        assert result.faults == ()
+    assert len(results) == 6
+
+
+def test_a_rule_that_dies_on_a_baseline_costs_that_baseline(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    task = Task(0, run_of(tmp_path / "a", "nothing"), (run_of(tmp_path / "b", "nothing"),))
+    results: dict[int, RunResult] = {}
+    settings = Settings(SOUND, baseline_rules=("TP-HOSTILE-SEGFAULT",), plugins=(PLUGIN,))
+    supervise([task], settings, LIMITS, 1, results.__setitem__)
+    assert [f.code for f in results[0].baseline_faults] == [FaultCode.CRASHED]
+    assert [cell.state for cell in results[0].cells] == [State.CLEAN, State.CLEAN]
+
+
 def test_workers_that_cannot_start_end_the_audit_with_every_cell_accounted_for(
     tmp_path: Path,
 ) -> None:

@@ -110,7 +110,8 @@ def _table(style: Style, subjects: Sequence[SubjectReport]) -> Iterator[str]:
     for subject, compared in shown:
         word = style.word(subject.verdict, _VERDICT_CELLS)
         if compared is None:
-            why = "is the baseline" if name(subject) in bases else "not compared"
+            why = "refused" if _refused(subject) else "nothing to compare it with"
+            why = "is the baseline" if name(subject) in bases else why
             yield f"{word}  {fit(printable(name(subject)), wide, keep_end=True)}  {why}"
         else:
             levels = (compared.start, compared.floor, compared.end)

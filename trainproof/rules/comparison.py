@@ -53,7 +53,7 @@ from .pairs import (
     match,
     standing,
 )
-from .statistics import median, screen, shared_steps
+from .statistics import NORMAL_MAD, median, screen, shared_steps
 
 LOSS = Each((Role.LOSS,), points=LEAST_POINTS, which=Which.PRINCIPAL)
 PAIRS = Counterparts()
@@ -615,6 +615,9 @@ def improvement_deficit(
 FLAT = 0.03
 """Relative deviation from a whole number at which a ratio is that number (research: K4)."""
 
+MOVED = 0.25
+"""Share of its level by which the baseline must move: two constants have a flat ratio too."""
+
 _LEAST_BLOCKS = 4
 
 
@@ -631,7 +634,7 @@ class Multiple:
 
 def multiple(pair: Pair) -> Multiple | None:
     """The whole number, two or more, by which the run's levels differ from the baseline's all
-    along, while these fall by more than what is taken for flat.
+    along, while these move.
 
     Large ratios always have a whole number near by: the distance to it must not exceed a tenth
     of one either.
@@ -645,21 +648,13 @@ def multiple(pair: Pair) -> Multiple | None:
     factor = round(size) if size < _LARGEST else 0
     if factor < 2 or abs(size / factor - 1) > min(FLAT, 0.1 / factor):
         return None
-    scatter = _scatter(pair)
     off = np.abs(ratios / ratio - 1)
-    fall = float(pair.base.max() - pair.base.min()) / median(pair.base)
-    if scatter > FLAT or bool((off > FLAT + 3 * scatter).any()) or fall < 3 * (FLAT + 3 * scatter):
-        return None
-    return Multiple(factor, inverse, ratio, float(off.max()))
+    flat = NORMAL_MAD * median(off) <= FLAT and float(off.max()) <= 3 * FLAT
+    moved = float(pair.base.max() - pair.base.min()) >= MOVED * median(pair.base)
+    return Multiple(factor, inverse, ratio, float(off.max())) if flat and moved else None
 
 
 _LARGEST = 4096
-
-
-def _scatter(pair: Pair) -> float:
-    """Relative standard error of a ratio of block levels, from the noise of both."""
-    here, there = pair.here.error / median(pair.levels), pair.there.error / median(pair.base)
-    return math.hypot(here, there) / math.sqrt(2)
 
 
 @rule(
@@ -695,8 +690,8 @@ def _scatter(pair: Pair) -> float:
         " the batch. If gradients are scaled alike, so is the learning rate.",
         does_not_mean="That the run is worse than the baseline, nor which of the two is right.",
         guards=(
-            "The ratio must stay within 3 % and the noise of a whole number in every block, while"
-            " the baseline falls by several times that.",
+            "The ratio must be within 3 % of a whole number, scatter by no more than that from"
+            " block to block and nowhere leave it by 9 %, while the baseline moves by a quarter.",
             "A failure only where a declared value equals the number; a warning otherwise: a sum"
             " may be meant.",
             "The rules for floor, end and improvement then do not judge.",
@@ -832,7 +827,7 @@ def gradient_ratio(
     positive = [pair for pair in pairs if pair.natural and pair.blocks >= _LEAST_BLOCKS]
     if not positive:
         return Undecided({"baseline": pairs[0].baseline, "blocks": 0}, Skip.NEED_DEGENERATE)
-    pair = min(positive, key=lambda one: abs(math.log(_typical(one))))
+    pair = min(positive, key=lambda one: float(np.abs(np.log(_typical(one)))))
     ratios = pair.levels / pair.base
     above, below = float((ratios > limit).mean()), float((ratios < 1 / limit).mean())
     measured: dict[str, Value] = {

@@ -128,7 +128,7 @@ class Pair:
     def error(self) -> float:
         """Standard error of the difference between a level of one and a level of the other: a
         profile's is of two levels of one series."""
-        return math.sqrt((self.here.error**2 + self.there.error**2) / 2)
+        return math.hypot(self.here.error, self.there.error) / math.sqrt(2)
 
     @property
     def base_fell(self) -> bool:
