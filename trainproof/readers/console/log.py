@@ -11,7 +11,7 @@ from trainproof.readers.sheet import Row, Sheet
 from trainproof.readers.text import FaultLog
 
 from .dialects import INFERRED
-from .numbers import HOLE, pattern_of, pieces_of, value_of, without_bars
+from .numbers import HOLE, may_hold_numbers, pattern_of, pieces_of, value_of, without_bars
 from .plan import Counter, Kind, Plan, plan_of
 
 MAX_LINE = 16384
@@ -166,7 +166,7 @@ class Log:
             if found := pattern.match(text):
                 self._use(plan, found.groups(), line, ended)
                 return
-        pieces = pieces_of(text)
+        pieces = pieces_of(text) if may_hold_numbers(text) else [text]
         new = self._plan(pieces) if len(pieces) > 1 else None
         if new is None:
             self._note(text, line)
@@ -226,7 +226,9 @@ class Log:
             if plan.split is not None and self._counts_batches(counter, total):
                 step = self._clock.end_of(epoch)
             else:
-                step = self._clock.place(epoch, step, total, counter.inner)
+                # a bar may be about the whole run although epochs are printed in between
+                inner = counter.inner and (plan.epoch is not None or not plan.bar)
+                step = self._clock.place(epoch, step, total, inner)
         self._keep(plan, numbers, line, epoch, step)
 
     def _is_evaluation(self) -> bool:
@@ -374,11 +376,12 @@ class Log:
 
 
 def _is_cut(plan: Plan, numbers: Sequence[str]) -> bool:
-    """Whether the last number of a file may lack digits: it has fewer behind the point than
-    that of the last line of this shape, or there was no such line."""
-    if plan.texts[-1].strip():
-        return False
-    return not plan.last or len(numbers[-1].partition(".")[2]) < len(plan.last.partition(".")[2])
+    """Whether the last line of a file, without its end, may lack something: no line had its
+    shape before, or its last number has fewer digits behind the point than it had there."""
+    if not plan.uses:
+        return True
+    digits = len(numbers[-1].partition(".")[2])
+    return not plan.texts[-1].strip() and digits < len(plan.last.partition(".")[2])
 
 
 def _is_unfinished(plan: Plan, step: int | None, total: int | None) -> bool:

@@ -15,7 +15,7 @@ HOLE = "\0"
 
 _NUMBER = r"""
     (?=[ \t\d.+\-nNiI])             # for speed: most characters begin no number
-    (?: [ \t]+                      # padding belongs to the number: "iteration   9/  20"
+    (?: (?<![ \t])[ \t]++           # padding belongs to the number: "iteration   9/  20"
       | (?<![\w.+@-])               # not inside of loss_0, v1.2, acc@1, checkpoint-500,
         (?<!@\.5:)(?<!@0\.5:)       # mAP@0.5:0.95
       | (?<=\d-)                    # but each part of 2023-06-04
@@ -30,11 +30,13 @@ _NUMBER = r"""
         | \.\d++
       )
       (?:[eE][-+]?\d++)?+
-      (?!\w*\d)                     # 34ms is one, 3f2a0 and 0x1f are none
+      (?!\w{0,40}\d)                # 34ms is one, 3f2a0 and 0x1f are none
     )
 """
 
 NUMBER = re.compile(_NUMBER, re.VERBOSE)
+
+_DIGIT = re.compile(r"\d")
 
 BAR = re.compile(r"%\|[^|\n]{0,400}\|")
 """The drawing of a tqdm bar: ``47%|####7     |``."""
@@ -52,6 +54,11 @@ def without_bars(text: str) -> str:
     if "==" in text or "..]" in text or "\u2501" in text:
         text = KERAS_BAR.sub("[]", text)
     return text
+
+
+def may_hold_numbers(text: str) -> bool:
+    """A cheap look before ``pieces_of``: False where there is surely none."""
+    return bool(_DIGIT.search(text)) or "nan" in text or "NaN" in text or "inf" in text
 
 
 def pieces_of(text: str) -> list[str]:
