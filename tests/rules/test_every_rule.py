@@ -72,6 +72,8 @@ def test_documentation_order_is_by_family() -> None:
         "plan",
         "resume",
         "evaluation",
+        "gain",
+        "best",
         "reward",
         "adversarial",
         "throughput",

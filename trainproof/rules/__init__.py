@@ -10,6 +10,8 @@ from . import schedule as schedule
 from . import plan as plan
 from . import resume as resume
 from . import evaluation as evaluation
+from . import gain as gain
+from . import best as best
 from . import reward as reward
 from . import adversarial as adversarial
 from . import throughput as throughput

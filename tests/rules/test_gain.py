@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from trainproof.model.data import Axis, Direction, Floats, Identity, Regime, Role, Series, Split
+from trainproof.model.outcome import Level, Skip
+from trainproof.rules.examples import series, view
+
+from .curves import learning, noise
+from .judging import is_clean, judge, level, measured, prose, skipped
+
+GAIN = "TP-NO-HELDOUT-GAIN"
+CONTRADICT = "TP-LOSS-METRIC-CONTRADICT"
+ZERO = "TP-METRIC-ZERO"
+EVERY = list(range(5, 101, 5))
+
+
+def metric(tag: str, values: Floats, direction: Direction = Direction.HIGHER) -> Series:
+    identity = Identity(Role.METRIC, tag, Split.EVAL, direction=direction)
+    return series(tag, values.tolist(), EVERY[: len(values)], identity=identity)
+
+
+def held_out(values: Floats, steps: list[int] | None = None) -> Series:
+    return series("eval_loss", values.tolist(), steps or EVERY[: len(values)])
+
+
+def rising(count: int = 20) -> Floats:
+    return 0.2 + 0.03 * np.arange(count) + 0.002 * noise(count)
+
+
+# --- no gain --------------------------------------------------------------------------------------
+
+
+def stuck(count: int = 20) -> Floats:
+    return 2.0 + 0.01 * noise(count)
+
+
+def test_a_held_out_loss_that_never_gets_better_is_a_warning() -> None:
+    cell = judge(GAIN, view(held_out(stuck())))
+    assert level(cell) == (Level.WARN, "")
+    assert "its first evaluation, at step 5, gave 2" in prose(cell).message
+
+
+def test_a_gain_that_was_lost_again_is_left_to_the_overfitting_rule() -> None:
+    values = np.concatenate([np.linspace(2, 1.5, 10), np.linspace(1.5, 2.4, 10)])
+    assert is_clean(judge(GAIN, view(held_out(values))))
+
+
+def test_a_metric_that_improved_makes_it_clean() -> None:
+    cell = judge(GAIN, view(held_out(stuck()), metric("eval_accuracy", rising())))
+    assert is_clean(cell)
+    assert measured(cell)["metric"] == "eval_accuracy"
+
+
+def test_evaluations_that_begin_late_may_come_after_the_progress() -> None:
+    cell = judge(GAIN, view(held_out(stuck(), list(range(50, 150, 5)))))
+    assert skipped(cell) is Skip.START_MISSING
+
+
+@pytest.mark.parametrize(("epochs", "fires"), [(20, True), (8, False)])
+def test_the_first_epoch_counts_as_a_part_of_the_run(epochs: int, fires: bool) -> None:
+    one = held_out(stuck(epochs), list(range(epochs)))
+    cell = judge(GAIN, view(replace(one, column=replace(one.column, axis=Axis.EPOCH))))
+    assert bool(cell.hits) is fires
+
+
+def test_negative_losses_have_no_ratio() -> None:
+    assert skipped(judge(GAIN, view(held_out(stuck() - 4)))) is Skip.NEED_DEGENERATE
+
+
+def test_five_evaluations_are_too_few() -> None:
+    assert skipped(judge(GAIN, view(held_out(stuck(5))))) is Skip.NEED_TOO_SHORT
+
+
+def test_preference_tuning_is_out_of_scope() -> None:
+    one = view(held_out(stuck()), regime=Regime.PREFERENCE)
+    assert skipped(judge(GAIN, one)) is Skip.REGIME
+
+
+# --- loss and metric ------------------------------------------------------------------------------
+
+
+def falling_loss() -> Series:
+    return held_out(learning(20, 2, 1, cv=0.005))
+
+
+def test_an_accuracy_that_falls_with_the_loss_is_a_warning() -> None:
+    cell = judge(CONTRADICT, view(falling_loss(), metric("eval_accuracy", 1 - rising())))
+    assert level(cell) == (Level.WARN, "")
+    assert prose(cell).message.startswith("eval_accuracy got worse, from 0.7376 to 0.2904,")
+
+
+def test_an_error_that_rises_while_the_loss_falls_is_a_warning() -> None:
+    error = metric("eval_wer", rising(), Direction.LOWER)
+    assert level(judge(CONTRADICT, view(falling_loss(), error))) == (Level.WARN, "")
+
+
+def test_an_accuracy_that_rises_with_the_loss_is_a_drift_of_confidence() -> None:
+    one = view(held_out(learning(20, 2, 1)[::-1].copy()), metric("eval_accuracy", rising()))
+    assert is_clean(judge(CONTRADICT, one))
+
+
+def test_a_trade_off_between_metrics_is_clean() -> None:
+    recall, precision = metric("eval_recall", 1 - rising()), metric("eval_precision", rising())
+    cell = judge(CONTRADICT, view(falling_loss(), recall, precision))
+    assert not cell.hits
+    assert is_clean(cell)
+
+
+def test_a_metric_that_falls_with_a_rising_loss_contradicts_nothing() -> None:
+    worse = view(held_out(learning(20, 2, 1)[::-1].copy()), metric("eval_accuracy", 1 - rising()))
+    assert skipped(judge(CONTRADICT, worse)) is Skip.UNDECIDED
+
+
+def test_a_wavering_metric_is_clean() -> None:
+    one = view(falling_loss(), metric("eval_accuracy", 0.5 + 0.05 * noise(20)))
+    assert is_clean(judge(CONTRADICT, one))
+
+
+def test_a_metric_without_a_direction_is_not_judged() -> None:
+    one = view(falling_loss(), metric("eval_thing", 1 - rising(), Direction.NONE))
+    assert skipped(judge(CONTRADICT, one)) is Skip.NEED_DEGENERATE
+
+
+# --- exactly zero ---------------------------------------------------------------------------------
+
+
+def trained() -> Series:
+    return series("loss", learning(100).tolist())
+
+
+def test_a_metric_of_zero_beside_a_falling_loss_is_a_warning() -> None:
+    cell = judge(ZERO, view(trained(), metric("eval_map", np.zeros(20))))
+    assert level(cell) == (Level.WARN, "")
+    assert "is exactly 0 on the last 20 evaluations" in prose(cell).message
+
+
+def test_a_metric_that_drops_to_zero_is_a_warning_from_there_on() -> None:
+    values = np.concatenate([np.full(10, 0.4), np.zeros(10)])
+    cell = judge(ZERO, view(trained(), metric("eval_map", values)))
+    assert measured(cell)["zeros"] == 10
+    assert cell.hits[0].evidence.where.first_step == 55
+
+
+def test_zeros_at_the_start_are_clean() -> None:
+    values = np.concatenate([np.zeros(15), np.linspace(0.1, 0.4, 5)])
+    assert is_clean(judge(ZERO, view(trained(), metric("eval_map", values))))
+
+
+def test_minus_one_means_that_there_is_nothing_to_find() -> None:
+    assert is_clean(judge(ZERO, view(trained(), metric("eval_map", np.full(20, -1.0)))))
+
+
+def test_a_word_error_rate_of_zero_is_the_best_there_is() -> None:
+    one = metric("eval_wer", np.zeros(20), Direction.LOWER)
+    assert skipped(judge(ZERO, view(trained(), one))) is Skip.NEED_DEGENERATE
+
+
+def test_another_metric_above_zero_makes_it_a_note() -> None:
+    small = metric("eval_map_small", np.zeros(20))
+    cell = judge(ZERO, view(trained(), small, metric("eval_map", rising())))
+    assert level(cell) == (Level.INFO, "one-of-several")
+
+
+def test_zeros_without_a_loss_that_fell_are_not_decided() -> None:
+    one = view(series("loss", (2 + noise(100) / 9).tolist()), metric("eval_map", np.zeros(20)))
+    assert skipped(judge(ZERO, one)) is Skip.UNDECIDED
+
+
+def test_four_zeros_are_clean() -> None:
+    values = np.concatenate([np.full(16, 0.4), np.zeros(4)])
+    assert is_clean(judge(ZERO, view(trained(), metric("eval_map", values))))

@@ -1,0 +1,275 @@
+"""What was gained on data that the model was not trained on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+
+from trainproof.model.data import Axis, Regime, Role, Series, Split
+from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
+from trainproof.model.rule import Doc, Variant
+
+from .examples import falling, series, view
+from .interface import Bound, Companions, Each, Example, Which, rule, where
+from .shape import cost_profile, fell, first_improved, higher_is_better, improved, rose
+from .statistics import median, profile, screen, stretches
+
+GAMES = (Regime.REINFORCEMENT, Regime.ADVERSARIAL)
+METRICS = Companions(Role.METRIC, Split.EVAL)
+TRAINING = Companions(Role.LOSS, Split.TRAIN)
+
+
+@rule(
+    id="TP-NO-HELDOUT-GAIN",
+    title="Nothing was gained on held-out data",
+    level=Level.WARN,
+    message="{series}, measured on held-out data, ends at {last:.4g}; its first evaluation, at step"
+    " {first_step}, gave {first:.4g}.",
+    evidence="The median of the last three of {points} evaluations is {kept:.1%} of the first one"
+    " (limit {least:.0%}), the lowest is {best:.4g}, and no held-out metric improved.",
+    needs={
+        "loss": Each((Role.LOSS,), Split.EVAL, points=6, which=Which.PRINCIPAL),
+        "metrics": METRICS,
+    },
+    measures={
+        "points": "evaluations judged",
+        "first": "the first evaluation",
+        "last": "median of the last three",
+        "kept": "last over first",
+        "best": "the lowest evaluation",
+        "first_at": "step of the first evaluation over the last step",
+        "metric": "a held-out metric that improved",
+    },
+    doc=Doc(
+        measures="The median of the last three evaluations of a held-out loss against the first.",
+        means="By this measure the run improved nothing that was not in its training data.",
+        does_not_mean="That nothing was learned: a model that was good before may have been taught"
+        " something this loss does not measure.",
+        guards=(
+            "Six evaluations at least, the first within the first tenth of the run: later ones"
+            " may come after all of the progress.",
+            "One evaluation 5 % below the first, or a held-out metric that improved beyond doubt,"
+            " makes it clean: what was lost again is judged by TP-OVERFIT.",
+            "Losses that are 0 or negative have no ratio: not judged.",
+        ),
+        references=(
+            "0 of 1,750 public logs of healthy runs with such an early first evaluation",
+            "accelerate #2665: weights that were never updated",
+        ),
+    ),
+    not_for=(*GAMES, Regime.PREFERENCE),
+    fires=Example(
+        "ends where it began",
+        view(
+            series("loss", falling(100)),
+            series("eval_loss", [2.0, 2.1, 2.05, 2.2, 2.1, 2.15], [5, 20, 40, 60, 80, 100]),
+        ),
+    ),
+    silent=Example(
+        "falls",
+        view(series("eval_loss", [2.0, 1.8, 1.6, 1.5, 1.4, 1.4], [5, 20, 40, 60, 80, 100])),
+    ),
+)
+def no_heldout_gain(
+    loss: Series,
+    metrics: tuple[Series, ...],
+    *,
+    least: Annotated[float, Bound("share", "of the first evaluation: nothing gained", ge=0)] = 0.98,
+    once: Annotated[float, Bound("share", "of the first: an evaluation below it gained", ge=0)] = (
+        0.95
+    ),
+    start: Annotated[float, Bound("share", "of the run, within which the first lies", ge=0)] = 0.1,
+) -> Outcome:
+    first, last = float(loss.values[0]), median(loss.values[-3:])
+    early = _share_before(loss)
+    measured: dict[str, Value] = {
+        "points": len(loss),
+        "first": first,
+        "last": last,
+        "best": float(loss.values.min()),
+        "first_at": early,
+    }
+    if not loss.values.min() > 0:
+        return Undecided(measured, Skip.NEED_DEGENERATE)
+    measured["kept"] = last / first
+    if last < least * first or float(measured["best"]) < once * first:
+        return Clean(measured)
+    if early > start:
+        return Undecided(measured, Skip.START_MISSING)
+    metric = first_improved(metrics)
+    if metric is not None:
+        return Clean({**measured, "metric": metric.tag})
+    return Fired((Evidence(where(loss), measured),))
+
+
+def _share_before(loss: Series) -> float:
+    """Share of the run before the first evaluation. Epochs that count from 0 end one later."""
+    late = 1 if loss.column.axis is Axis.EPOCH and loss.steps[0] == 0 else 0
+    first, last = float(loss.steps[0] + late), float(loss.steps[-1] + late)
+    return first / last if last > 0 else 1.0
+
+
+@rule(
+    id="TP-LOSS-METRIC-CONTRADICT",
+    title="The held-out loss and metric go opposite ways",
+    level=Level.WARN,
+    message="{series} got worse, from {first:.4g} to {last:.4g}, while {loss_name}, held out too,"
+    " fell from {loss_first:.4g} to {loss_last:.4g}.",
+    evidence="Both beyond doubt, over {points} evaluations of the metric (p {p:.2g}) and"
+    " {loss_points} of the loss; no other metric improved.",
+    needs={
+        "metric": Each((Role.METRIC,), Split.EVAL, points=8, which=Which.PRINCIPAL),
+        "losses": Companions(Role.LOSS, Split.EVAL),
+        "metrics": METRICS,
+    },
+    measures={
+        "points": "evaluations of the metric",
+        "first": "its level at the start, a median",
+        "last": "its level at the end, a median",
+        "p": "one-sided Mann-Kendall p of its turn for the worse",
+        "loss_name": "the held-out loss",
+        "loss_points": "its evaluations",
+        "loss_first": "its level at the start",
+        "loss_last": "its level at the end",
+        "other": "a held-out metric that improved",
+    },
+    doc=Doc(
+        measures="Whether a held-out metric got worse beyond doubt while the held-out loss fell.",
+        means="One of the two does not measure what it should: the metric is computed from other"
+        " outputs, has its sign turned, or the loss leaves out what the metric asks for.",
+        does_not_mean="Which of them is wrong. A metric that improves while the loss rises is a"
+        " drift of confidence, and judged elsewhere.",
+        guards=(
+            "Both trends must be established: p below 0.001, three standard errors and 1 %.",
+            "Metrics without a known better direction are not judged.",
+            "Another held-out metric that improved makes it a trade-off between metrics: clean.",
+        ),
+        references=("TheDeepChecker: correlation of loss and metric",),
+    ),
+    not_for=GAMES,
+    fires=Example(
+        "both fall",
+        view(series("eval_loss", falling(12)), series("eval_accuracy", falling(12, 0.9, 0.4))),
+    ),
+    silent=Example(
+        "the loss falls, the accuracy rises",
+        view(series("eval_loss", falling(12)), series("eval_accuracy", falling(12, 0.4, 0.9))),
+    ),
+)
+def contradiction(
+    metric: Series, losses: tuple[Series, ...], metrics: tuple[Series, ...]
+) -> Outcome:
+    measured: dict[str, Value] = {"points": len(metric)}
+    up = higher_is_better(metric)
+    if up is None:
+        return Undecided(measured, Skip.NEED_DEGENERATE)
+    seen = profile(metric)
+    measured |= {"first": seen.first, "last": seen.last, "p": seen.p_fall if up else seen.p_rise}
+    worse = fell(seen) if up else rose(seen)
+    if not worse:
+        return Clean(measured)
+    loss = next((one for one in losses if len(one) >= 8 and improved(one)), None)
+    if loss is None:
+        return Undecided(measured)
+    other = first_improved(metrics)
+    if other is not None:
+        return Clean({**measured, "other": other.tag})
+    level = cost_profile(loss)
+    measured |= {
+        "loss_name": loss.tag,
+        "loss_points": len(loss),
+        "loss_first": level.first,
+        "loss_last": level.last,
+    }
+    return Fired((Evidence(where(metric), measured),))
+
+
+@rule(
+    id="TP-METRIC-ZERO",
+    title="A metric is exactly zero",
+    level=Level.WARN,
+    message="{series} is exactly 0 on the last {zeros} evaluations, from step {first_step} on,"
+    " while {train} fell from {train_first:.4g} to {train_last:.4g}.",
+    evidence="{zeros} of {points} evaluations (from {evaluations} on they count), over {share:.0%}"
+    " of the run.",
+    needs={
+        "metric": Each((Role.METRIC,), Split.EVAL, points=5),
+        "metrics": METRICS,
+        "train": TRAINING,
+    },
+    measures={
+        "points": "evaluations logged",
+        "zeros": "evaluations at the end that are exactly 0",
+        "share": "steps that they cover over all steps of the series",
+        "train": "the training loss of the same execution",
+        "train_first": "its level at the start",
+        "train_last": "its level at the end",
+        "other": "another held-out metric that is not 0",
+    },
+    variants={
+        "one-of-several": Variant(
+            Level.INFO,
+            "{series} is exactly 0 on the last {zeros} evaluations, while {other} is not.",
+            "{zeros} of {points} evaluations, over {share:.0%} of the run.",
+        )
+    },
+    doc=Doc(
+        measures="How many of the last evaluations of a metric that should rise are exactly 0.",
+        means="The model learns something that the evaluation does not see: no prediction passes"
+        " the threshold, or outputs and labels are not matched as they should be.",
+        does_not_mean="That the model is useless: the fault may be the evaluation's.",
+        guards=(
+            "Only metrics for which higher is better; values below 0, as for classes without any"
+            " object, are not 0.",
+            "Five evaluations over a tenth of the run at least, and a training loss that fell"
+            " beyond doubt: without one nothing is judged.",
+            "Another held-out metric above 0 makes it a note.",
+        ),
+        references=("yolov5 #2937, ultralytics #8422, #14757: mAP 0 while the loss falls",),
+    ),
+    not_for=GAMES,
+    fires=Example(
+        "ten zeros",
+        view(series("loss", falling(100)), series("eval_accuracy", [0.0] * 10, range(10, 101, 10))),
+    ),
+    silent=Example(
+        "zero at the start only",
+        view(series("eval_accuracy", [0.0, 0.0, 0.1, 0.3, 0.4, 0.5])),
+    ),
+)
+def metric_zero(
+    metric: Series,
+    metrics: tuple[Series, ...],
+    train: tuple[Series, ...],
+    *,
+    evaluations: Annotated[int, Bound("evaluations", "zeros at the end that count", ge=3)] = 5,
+    covered: Annotated[float, Bound("share", "of the run that they must cover", ge=0)] = 0.1,
+) -> Outcome:
+    zeros = stretches(metric.values == 0).tail
+    measured: dict[str, Value] = {"points": len(metric), "zeros": zeros}
+    if not higher_is_better(metric):
+        return Undecided(measured, Skip.NEED_DEGENERATE)
+    span = float(metric.steps[-1] - metric.steps[0])
+    since = float(metric.steps[-1] - metric.steps[-max(1, zeros)])
+    measured["share"] = since / span if span > 0 else 0.0
+    if zeros < evaluations or float(measured["share"]) < covered:
+        return Clean(measured)
+    place = where(metric, len(metric) - zeros)
+    other = next((one for one in metrics if _above_zero(one)), None)
+    if other is not None:
+        return Fired((Evidence(place, {**measured, "other": other.tag}, "one-of-several"),))
+    loss = first_improved(train)
+    if loss is None:
+        return Undecided(measured)
+    seen = profile(loss)
+    measured |= {"train": loss.tag, "train_first": seen.first, "train_last": seen.last}
+    return Fired((Evidence(place, measured),))
+
+
+def _above_zero(metric: Series) -> bool:
+    """Whether a metric that should rise is above 0 over its last third."""
+    if not higher_is_better(metric) or screen(metric).nonfinite:
+        return False
+    ending = metric.values[-max(1, len(metric) // 3) :]
+    return bool(np.count_nonzero(ending > 0) * 2 > len(ending))
