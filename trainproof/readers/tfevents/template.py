@@ -20,6 +20,7 @@ from .records import STEP_AT, STEP_KEY_AT, WALL_AT
 
 Bools = NDArray[np.bool_]
 Words = NDArray[np.uint32] | NDArray[np.uint64]
+Spans = tuple[tuple[int, int], ...]
 
 MAX_LENGTH = 4096
 """Payload bytes of a record that is worth a template."""
@@ -27,6 +28,8 @@ MAX_LENGTH = 4096
 _MAX_HOLES = 64
 _MAX_STEP_WIDTH = 7
 _MAX_TEMPLATES = 8192
+_MAX_FORMS = 16
+"""Ways in which the numbers of records of one length may be placed."""
 _STEP_KEY = HEADER + STEP_KEY_AT
 
 
@@ -94,9 +97,10 @@ class Template:
         """Bytes of the whole record."""
         return HEADER + self.length + FOOTER
 
-    def fits(self, data: bytes, at: int) -> bool:
-        """The record at ``at``, whose length and step width are this one's, has this shape."""
-        return all(data.startswith(raw, at + offset) for offset, raw in self.fixed)
+    @property
+    def spans(self) -> Spans:
+        """Where the fixed bytes are."""
+        return tuple((offset, offset + len(raw)) for offset, raw in self.fixed)
 
     def fits_rows(self, rows: Rows) -> Bools:
         """Which rows have this shape; (n,)."""
@@ -172,7 +176,8 @@ class Templates:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._known: dict[tuple[int, int], list[Template]] = {}
+        # (length, step width) -> where fixed bytes are -> these bytes
+        self._known: dict[tuple[int, int], dict[Spans, dict[bytes, Template]]] = {}
         self._room = _MAX_TEMPLATES
 
     def find(self, data: bytes, at: int, end: int) -> Template | None:
@@ -184,14 +189,29 @@ class Templates:
         width = _step_width(data, start)
         if width is None:
             return None
-        candidates = self._known.setdefault((length, width), [])
-        found = next((one for one in candidates if one.fits(data, at)), None)
-        if found is None and self._room:
-            found = _learn(data, at, end, width, self._limits)
+        forms = self._known.setdefault((length, width), {})
+        for spans, templates in forms.items():
+            found = templates.get(_fixed(data, at, spans))
             if found:
-                self._room -= 1
-                candidates.append(found)
-        return found
+                return found
+        return self._learn(data, at, end, width, forms)
+
+    def _learn(
+        self, data: bytes, at: int, end: int, width: int, forms: dict[Spans, dict[bytes, Template]]
+    ) -> Template | None:
+        if not self._room:
+            return None
+        made = _template(data, at, end, width, self._limits)
+        if made is None or (made.spans not in forms and len(forms) == _MAX_FORMS):
+            return None
+        self._room -= 1
+        forms.setdefault(made.spans, {})[_fixed(data, at, made.spans)] = made
+        return made
+
+
+def _fixed(data: bytes, at: int, spans: Spans) -> bytes:
+    """The fixed bytes of the record at ``at``, if this is where they are."""
+    return b"".join([data[at + start : at + stop] for start, stop in spans])
 
 
 def _step_width(data: bytes, start: int) -> int | None:
@@ -204,7 +224,7 @@ def _step_width(data: bytes, start: int) -> int | None:
     return next((width for width, byte in enumerate(step, 1) if byte < 128), None)
 
 
-def _learn(data: bytes, at: int, end: int, width: int, limits: Limits) -> Template | None:
+def _template(data: bytes, at: int, end: int, width: int, limits: Limits) -> Template | None:
     """The template of a record, if it has floats only and states all numbers where they are
     looked for and nowhere else. Equal bytes around the numbers then mean the same parse."""
     start, stop = at + HEADER, end - FOOTER
