@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from . import __version__
+from . import __version__, checkpointing
 from .config import Config
 from .discover import discover
 from .engine import publish
@@ -31,6 +31,7 @@ from .model.report import (
     worst,
 )
 from .model.rule import RuleInfo, SubjectKind
+from .model.tensors import Depth
 from .model.wire import RunResult, Settings, Task
 from .readers import READERS
 from .rules import REGISTRY
@@ -54,10 +55,32 @@ class _Found:
 
 def audit(config: Config, progress: Progress | None = None) -> Report:
     """Walk, group, read, judge, report. Raises nothing about the data: that is in the report."""
+    return _audited(config, _find, _infos(config), progress)
+
+
+def audit_checkpoints(
+    config: Config, depth: Depth = Depth.TENSORS, progress: Progress | None = None
+) -> Report:
+    """The same for checkpoints: one subject for each file, or for files that are one together.
+
+    ``depth``: how much of each file is read.
+    """
+    infos = {id: r.info for id, r in REGISTRY.items() if r.info.subject is SubjectKind.CHECKPOINT}
+    return _audited(config, _find_checkpoints, infos, progress, depth)
+
+
+def _audited(
+    config: Config,
+    find: Callable[[Config, ExitStack], _Found],
+    infos: Mapping[str, RuleInfo],
+    progress: Progress | None,
+    depth: Depth = Depth.TENSORS,
+) -> Report:
+    """``infos``: the rules of the matrix."""
     started, begin = datetime.now(UTC), time.monotonic()
     with ExitStack() as stack:
-        found = _find(config, stack)
-        judged = _judge(found, config, progress)
+        found = find(config, stack)
+        judged = _judge(found, config, infos, progress, depth)
     invocation = Invocation(
         started=started.isoformat(timespec="seconds"),
         seconds=round(time.monotonic() - begin, 3),
@@ -65,7 +88,7 @@ def audit(config: Config, progress: Progress | None = None) -> Report:
         isolated=config.isolation,
         memory_limit_enforced=judged.memory_limited,
     )
-    return _report(config, found, judged.results, invocation)
+    return _report(config, found, infos, judged.results, invocation)
 
 
 def failed(error: str) -> Report:
@@ -81,6 +104,30 @@ def _find(config: Config, stack: ExitStack) -> _Found:
     if config.baseline is not None:
         found.baselines = _baselines(config.baseline, config, found, stack)
     return found
+
+
+def _find_checkpoints(config: Config, _: ExitStack) -> _Found:
+    found = _Found()
+    for root in config.paths:
+        for item in _saved(root, config):
+            match item:
+                case Run():
+                    found.runs.append(item)
+                case Unjudged():
+                    found.unjudged.append(item)
+                case StoreError():
+                    found.faults.append(_fault(item))
+    return found
+
+
+def _saved(root: str, config: Config) -> Sequence[checkpointing.Found]:
+    """An archive is no store here: most checkpoints are archives themselves."""
+    try:
+        follow, include, exclude = config.follow_symlinks, config.include, config.exclude
+        store = open_store(root, follow, include=include, exclude=exclude)
+        return list(checkpointing.find(store, root))
+    except StoreError as error:
+        return [error]
 
 
 def _runs(root: str, config: Config, found: _Found, stack: ExitStack) -> tuple[Run, ...]:
@@ -149,12 +196,17 @@ class _Judged:
     memory_limited: bool = False
 
 
-def _judge(found: _Found, config: Config, progress: Progress | None) -> _Judged:
+def _judge(
+    found: _Found,
+    config: Config,
+    infos: Mapping[str, RuleInfo],
+    progress: Progress | None,
+    depth: Depth,
+) -> _Judged:
     """Results by number of the run: their order says nothing about when each came in."""
     tasks = [
         Task(number, run, _others(run, found.baselines)) for number, run in enumerate(found.runs)
     ]
-    infos = _infos(config)
     settings = Settings(
         rules=tuple(id for id in config.rules if id in infos),
         baseline_rules=tuple(id for id, i in infos.items() if i.subject is SubjectKind.RUN),
@@ -162,6 +214,7 @@ def _judge(found: _Found, config: Config, progress: Progress | None) -> _Judged:
         tags=config.tags,
         spools=found.spools,
         follow_symlinks=config.follow_symlinks,
+        depth=depth,
         plugins=config.plugins,
         memory_bytes=config.memory_limit,
     )
@@ -182,9 +235,12 @@ def _judge(found: _Found, config: Config, progress: Progress | None) -> _Judged:
 
 
 def _report(
-    config: Config, found: _Found, results: dict[int, RunResult], invocation: Invocation
+    config: Config,
+    found: _Found,
+    infos: Mapping[str, RuleInfo],
+    results: dict[int, RunResult],
+    invocation: Invocation,
 ) -> Report:
-    infos = _infos(config)
     reports: list[SubjectReport] = []
     unjudged = list(found.unjudged)
     for number, run in enumerate(found.runs):

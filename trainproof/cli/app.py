@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import auditing, comparing, reference
+from . import auditing, checkpointing, comparing, reference
 
 app = typer.Typer(
     name="trainproof",
@@ -44,6 +44,7 @@ app.command()(auditing.doctor)
 app.command("diagnose", hidden=True)(auditing.doctor)
 app.command()(auditing.epoch)
 app.command()(comparing.compare)
+app.command()(checkpointing.checkpoint)
 app.add_typer(reference.rules, name="rules")
 app.command()(reference.schema)
 app.command()(reference.validate)

@@ -22,6 +22,7 @@ from .outputs import STDOUT, check_targets, colored, deliver
 from .progress import reporting
 
 Text = Callable[[Report, Options, FailOn], bytes]
+Audit = Callable[[Config, api.Progress | None], Report]
 
 
 @with_options
@@ -65,7 +66,7 @@ def fail(message: str) -> NoReturn:
     raise typer.Exit(ExitCode.CANNOT_JUDGE)
 
 
-def run(paths: tuple[str, ...], options: Options, text: Text) -> None:
+def run(paths: tuple[str, ...], options: Options, text: Text, audit: Audit = api.audit) -> None:
     """Audit, say it, write the reports, exit. ``text`` makes what people read."""
     try:
         outputs = options.outputs()
@@ -74,7 +75,7 @@ def run(paths: tuple[str, ...], options: Options, text: Text) -> None:
         check_targets(outputs, paths if config.baseline is None else (*paths, config.baseline))
     except ConfigError as error:
         fail(str(error))
-    report = _audited(config, options)
+    report = _audited(config, options, audit)
     _say(outputs, text(report, options, config.fail_on))
     try:
         for name, target in outputs.items():
@@ -84,11 +85,11 @@ def run(paths: tuple[str, ...], options: Options, text: Text) -> None:
     raise typer.Exit(exit_code(report, config.fail_on))
 
 
-def _audited(config: Config, options: Options) -> Report:
+def _audited(config: Config, options: Options, audit: Audit) -> Report:
     """An audit that fails as a whole is a report too: exit code 2, and the reason in ``error``."""
     try:
         with reporting(options.progress and not options.quiet) as progress:
-            return api.audit(config, progress)
+            return audit(config, progress)
     except KeyboardInterrupt:
         fail("interrupted")
     except Exception as error:  # noqa: BLE001 - never a traceback in the place of a report

@@ -13,6 +13,7 @@ from trainproof.model.data import Direction, Role, Scope, Split
 from trainproof.model.outcome import Level, Owner, Public, Skip, State
 from trainproof.model.report import COVERAGE_SCHEMA, SCHEMA_VERSION, Report, Verdict
 from trainproof.model.rule import SubjectKind
+from trainproof.model.tensors import Extent, Group, Integrity, Layout, Safety
 
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -130,6 +131,37 @@ DESCRIPTIONS: Mapping[str, str] = {
     "Comparison.curve": "A text picture of the run's levels.",
     "Comparison.baseline_curve": "The baseline's levels, on the same scale.",
     "Comparison.differences": "What the two declare about their set-up and declare differently.",
+    "SubjectReport.checkpoints": "The files of a checkpoint, with what each holds.",
+    "SubjectReport.tensors": "The tensors of a checkpoint, at most 5000 of them, those that are not"
+    " finite first where there are more.",
+    "CheckpointSummary.path": "Path below the audited root.",
+    "CheckpointSummary.layout": "The format, decided by the content.",
+    "CheckpointSummary.size": "Size in bytes.",
+    "CheckpointSummary.extent": "How much of the file was read.",
+    "CheckpointSummary.reason": "Why no more of it was read; empty where all of it was.",
+    "CheckpointSummary.integrity": "What the checksums of the file say.",
+    "CheckpointSummary.safety": "Whether the names that its pickles import are harmless; null where"
+    " it holds none.",
+    "CheckpointSummary.weights_only": "Whether torch.load with weights_only=True accepts it; null"
+    " where it holds no pickle.",
+    "CheckpointSummary.tensors": "Number of tensors.",
+    "CheckpointSummary.parameters": "Elements of the weights; tied ones count once.",
+    "CheckpointSummary.measured": "Elements whose values were read.",
+    "CheckpointSummary.nonfinite": "Elements that are NaN or infinite.",
+    "CheckpointSummary.zeros": "Elements that are zero.",
+    "TensorSummary.name": "Path inside the saved object, at most 300 characters of it.",
+    "TensorSummary.path": "Path of the file below the audited root.",
+    "TensorSummary.group": "The part of the training it belongs to.",
+    "TensorSummary.dtype": "Type of the elements.",
+    "TensorSummary.shape": "Sizes of the dimensions; null where it has not one shape.",
+    "TensorSummary.elements": "Number of elements.",
+    "TensorSummary.nan": "Elements that are NaN.",
+    "TensorSummary.inf": "Elements that are infinite.",
+    "TensorSummary.zeros": "Elements that are zero.",
+    "TensorSummary.min": "Least finite value; null where it is not known.",
+    "TensorSummary.max": "Greatest finite value; null where it is not known.",
+    "TensorSummary.absmax": "Largest finite magnitude; null where it is not known.",
+    "TensorSummary.unread": "Why its values are not known; empty where they are.",
     "Problem.code": "What kind of problem it is.",
     "Problem.path": "Path of the file below the audited root.",
     "Problem.detail": "What happened.",
@@ -181,6 +213,11 @@ _ENUMS: Mapping[str, type[StrEnum]] = {
     "SeriesSummary.scope": Scope,
     "SeriesSummary.direction": Direction,
     "Comparison.split": Split,
+    "CheckpointSummary.layout": Layout,
+    "CheckpointSummary.extent": Extent,
+    "CheckpointSummary.integrity": Integrity,
+    "CheckpointSummary.safety": Safety,
+    "TensorSummary.group": Group,
     "NotJudgedFile.content": Content,
 }
 """Text fields whose values are those of an enumeration of the model."""

@@ -23,6 +23,7 @@ from trainproof.model.report import (
     Verdict,
     exit_code,
 )
+from trainproof.model.rule import SubjectKind
 from trainproof.model.text import printable, spell
 
 NAMED_RULES = 8
@@ -105,7 +106,13 @@ def tally(report: Report) -> dict[Verdict, int]:
 def tallied(report: Report) -> str:
     """``3 runs: 1 FAIL, 2 PASS``."""
     counts = ", ".join(f"{count:,} {verdict}" for verdict, count in tally(report).items())
-    return plural(len(report.reports), "run") + (f": {counts}" if counts else "")
+    return plural(len(report.reports), noun(report)) + (f": {counts}" if counts else "")
+
+
+def noun(report: Report) -> str:
+    """What the subjects of the report are."""
+    kinds = {subject.kind for subject in report.reports}
+    return "checkpoint" if kinds == {SubjectKind.CHECKPOINT} else "run"
 
 
 def checked(report: Report) -> tuple[int, int]:
@@ -231,15 +238,15 @@ def _told(problem: Problem) -> str:
 
 
 _GATES = {
-    FailOn.FAIL: "at least one run is FAIL",
-    FailOn.WARN: "at least one run is FAIL or WARN",
-    FailOn.NOT_CHECKED: "at least one run is FAIL, WARN or NOT-CHECKED",
+    FailOn.FAIL: "at least one {} is FAIL",
+    FailOn.WARN: "at least one {} is FAIL or WARN",
+    FailOn.NOT_CHECKED: "at least one {} is FAIL, WARN or NOT-CHECKED",
     FailOn.NEVER: "",
 }
 _OPEN = {
-    FailOn.FAIL: "no run that was judged is FAIL",
-    FailOn.WARN: "no run that was judged is FAIL or WARN",
-    FailOn.NOT_CHECKED: "every run was judged and is PASS",
+    FailOn.FAIL: "no {} that was judged is FAIL",
+    FailOn.WARN: "no {} that was judged is FAIL or WARN",
+    FailOn.NOT_CHECKED: "every {} was judged and is PASS",
     FailOn.NEVER: "verdicts do not count, by the caller's choice",
 }
 
@@ -248,9 +255,9 @@ def meaning(report: Report, fail_on: FailOn) -> str:
     """The exit code with its meaning for this report."""
     code = exit_code(report, fail_on)
     if code is ExitCode.FAIL:
-        return f"exit code 1: {_GATES[fail_on]}"
+        return f"exit code 1: {_GATES[fail_on].format(noun(report))}"
     if code is ExitCode.OK:
-        return f"exit code 0: {_OPEN[fail_on]}"
+        return f"exit code 0: {_OPEN[fail_on].format(noun(report))}"
     return f"exit code 2: could not judge: {_obstacle(report)}"
 
 
@@ -260,5 +267,5 @@ def _obstacle(report: Report) -> str:
     if any(finding.id == REFUSAL for _, finding in report.findings()):
         return "a comparison that was asked for could not be made"
     if all(subject.verdict is Verdict.NOT_CHECKED for subject in report.reports):
-        return "no run was judged"
+        return f"no {noun(report)} was judged"
     return "something recognised could not be read, or a check did not finish"

@@ -42,7 +42,7 @@ from trainproof.model.rule import RuleInfo, SubjectKind, render
 from trainproof.model.text import printable, spell_values
 from trainproof.model.wire import RunResult
 
-SOURCES = {SubjectKind.PAIR: "compare"}
+SOURCES = {SubjectKind.PAIR: "compare", SubjectKind.CHECKPOINT: "checkpoint"}
 """What the rules about a kind of subject look at; all others at a single run."""
 SINGLE_RUN = "single_run"
 _ORDER = {Level.FAIL: 0, Level.WARN: 1, Level.INFO: 2}
@@ -73,7 +73,7 @@ def subject_report(run: Run, result: RunResult, rules: Mapping[str, RuleInfo]) -
     hits.sort(key=lambda pair: (_ORDER[pair[1].level], pair[1].superseded))
     return SubjectReport(
         id=printable(run.id),
-        kind="run",
+        kind=str(run.subject),
         root=printable(run.root),
         verdict=judged,
         findings=tuple(_finding(info, hit) for info, hit in hits),
@@ -86,6 +86,8 @@ def subject_report(run: Run, result: RunResult, rules: Mapping[str, RuleInfo]) -
         ),
         series=result.series,
         comparisons=result.comparisons,
+        checkpoints=result.checkpoints,
+        tensors=result.tensors,
         unknown_columns=tuple(printable(name) for name in result.unknown),
         facts=_facts(result.facts),
         problems=tuple(problem(fault) for fault in result.faults),

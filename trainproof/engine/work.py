@@ -26,6 +26,7 @@ from trainproof.model.data import (
 )
 from trainproof.model.outcome import Cell, not_checked
 from trainproof.model.report import ArtifactEntry, Comparison, Segment, SeriesSummary
+from trainproof.model.rule import SubjectKind
 from trainproof.model.text import curve, printable, spell
 from trainproof.model.wire import RunResult, Settings, Task
 from trainproof.readers import reader
@@ -67,12 +68,16 @@ def judge(
     task: Task, settings: Settings, progress: Progress, baselines: tuple[RunView, ...] = ()
 ) -> RunResult:
     """Everything about one run, compared with ``baselines``. Raises nothing about the data."""
+    if task.run.subject is SubjectKind.CHECKPOINT:
+        from .checkpoints import judge_checkpoint  # noqa: PLC0415 - audits of logs do without
+
+        return judge_checkpoint(task, settings, progress)
     readings = list(_readings(task, settings, progress))
     progress.at(Phase.ASSEMBLING)
     tags = {tag: role for role, tag in settings.tags}
     view = assemble(task.run.id, readings, task.known_faults, tags)
     view = replace(view, baselines=baselines)
-    cells = tuple(_cells(task, settings, view, progress))
+    cells = tuple(cells_of(task, settings, view, progress))
     progress.at(Phase.ASSEMBLING)
     return RunResult(
         cells=cells,
@@ -165,7 +170,7 @@ def _entry(reading: Reading) -> ArtifactEntry:
 # --- checking -------------------------------------------------------------------------------
 
 
-def _cells(task: Task, settings: Settings, view: RunView, progress: Progress) -> Iterator[Cell]:
+def cells_of(task: Task, settings: Settings, view: RunView, progress: Progress) -> Iterator[Cell]:
     """One cell per selected rule, in their order; rules that killed a worker are not re-run."""
     lost = {id: not_checked(id, skip, {"detail": detail}) for id, skip, detail in task.lost_rules}
     with np.errstate(all="ignore"):

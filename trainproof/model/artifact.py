@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from .rule import SubjectKind
+
 
 class Kind(StrEnum):
     """What a recognised artifact holds."""
@@ -59,8 +61,14 @@ class Unjudged:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Artifacts that are judged together; ``id`` is a path relative to ``root``."""
+    """Artifacts that are judged together; ``id`` is a path relative to ``root``.
+
+    ``subject``: as what they are judged. ``beside``: for a checkpoint of several files, the paths
+    of all other files in and below its directory: what should be there and is not is seen so.
+    """
 
     id: str
     root: str
     artifacts: tuple[Artifact, ...]
+    subject: SubjectKind = SubjectKind.RUN
+    beside: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .artifact import Content
+from .checkpoint import Checkpoint
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -299,8 +300,9 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunView:
-    """Everything known about one run: the only thing a rule's needs can be bound from.
+    """Everything known about one subject: the only thing a rule's needs can be bound from.
 
+    ``checkpoint``: what was read of it, where the subject is a checkpoint and not a run.
     ``baselines``: the runs to compare it with. ``failed``: of a baseline, the rules that it
     fails by itself.
     """
@@ -313,6 +315,7 @@ class RunView:
     regime: Regime = Regime.SUPERVISED
     baselines: tuple[RunView, ...] = ()
     failed: tuple[str, ...] = ()
+    checkpoint: Checkpoint | None = None
 
     @property
     def series(self) -> tuple[Series, ...]:

@@ -58,6 +58,7 @@ class Skip(StrEnum):
     START_MISSING = "start-missing"
     REGIME = "regime"
     UNCOMPARABLE = "uncomparable"
+    NOT_SAVED = "not-saved"
     LOW_POWER = "low-power"
     UNDECIDED = "undecided"
     BUDGET = "budget"
@@ -102,6 +103,9 @@ SKIPS: Mapping[Skip, SkipInfo] = {
     ),
     Skip.UNCOMPARABLE: SkipInfo(
         Public.PREREQUISITE, Owner.CALLER, "the run cannot be compared with the baseline"
+    ),
+    Skip.NOT_SAVED: SkipInfo(
+        Public.TRANSIENT, Owner.RUN, "the checkpoint does not hold what it needs"
     ),
     Skip.LOW_POWER: SkipInfo(
         Public.DEGENERATE, Owner.RUN, "the noise of the series could hide what it looks for"

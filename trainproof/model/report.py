@@ -195,6 +195,51 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointSummary:
+    """One file of a checkpoint. ``extent``: how much of it was read; ``reason``: why not more.
+
+    ``parameters``: elements of its weights, those that share memory counted once. ``measured``:
+    elements whose values were read, ``nonfinite`` and ``zeros`` of them.
+    """
+
+    path: str
+    layout: str
+    size: int
+    extent: str
+    reason: str
+    integrity: str
+    safety: str | None
+    weights_only: bool | None
+    tensors: int
+    parameters: int
+    measured: int
+    nonfinite: int
+    zeros: int
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSummary:
+    """One tensor of a checkpoint. ``unread``: why its values are not known, "" where they are.
+
+    ``min``, ``max`` and ``absmax`` are over finite elements, null where there are none.
+    """
+
+    name: str
+    path: str
+    group: str
+    dtype: str
+    shape: tuple[int, ...] | None
+    elements: int
+    nan: int = 0
+    inf: int = 0
+    zeros: int = 0
+    min: Number | None = None
+    max: Number | None = None
+    absmax: Number | None = None
+    unread: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """Something that went wrong while reading."""
 
@@ -230,6 +275,8 @@ class SubjectReport:
     rewinds: tuple[RewindEntry, ...] = ()
     series: tuple[SeriesSummary, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
+    checkpoints: tuple[CheckpointSummary, ...] = ()
+    tensors: tuple[TensorSummary, ...] = ()
     unknown_columns: tuple[str, ...] = ()
     facts: Mapping[str, Value] | None = None
     problems: tuple[Problem, ...] = ()
@@ -315,6 +362,9 @@ def worst(verdicts: Iterator[Verdict]) -> Verdict:
 
 
 LISTED_FILES = 1000
+LISTED_TENSORS = 5000
+"""Tensors of one subject that its report lists, those that are not finite first; the summaries of
+the files count all of them."""
 _LEAST = {
     FailOn.FAIL: Verdict.FAIL.severity,
     FailOn.WARN: Verdict.WARN.severity,

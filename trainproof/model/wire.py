@@ -13,7 +13,15 @@ import msgspec
 from .artifact import Run, Unjudged
 from .data import Facts, Fault, Regime, Rewind
 from .outcome import Cell, Skip, Value
-from .report import ArtifactEntry, Comparison, Segment, SeriesSummary
+from .report import (
+    ArtifactEntry,
+    CheckpointSummary,
+    Comparison,
+    Segment,
+    SeriesSummary,
+    TensorSummary,
+)
+from .tensors import Depth
 
 MAX_FRAME = 64 * 1024 * 1024
 LENGTH = 4
@@ -32,6 +40,8 @@ class RunResult:
     series: tuple[SeriesSummary, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     baseline_faults: tuple[Fault, ...] = ()
+    checkpoints: tuple[CheckpointSummary, ...] = ()
+    tensors: tuple[TensorSummary, ...] = ()
     unknown: tuple[str, ...] = ()
     facts: Facts = field(default_factory=Facts)
     faults: tuple[Fault, ...] = ()
@@ -65,6 +75,7 @@ class Settings:
     tags: tuple[tuple[str, str], ...] = ()
     spools: Mapping[str, str] = field(default_factory=dict)
     follow_symlinks: bool = False
+    depth: Depth = Depth.TENSORS
     plugins: tuple[str, ...] = ()
     memory_bytes: int = 0
 

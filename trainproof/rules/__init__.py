@@ -17,6 +17,8 @@ from . import adversarial as adversarial
 from . import throughput as throughput
 from . import integrity as integrity
 from . import comparison as comparison
+from . import checkpoint as checkpoint
+from . import weights as weights
 
 # isort: on
 from .interface import REGISTRY as REGISTRY

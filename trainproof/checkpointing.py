@@ -1,0 +1,132 @@
+"""Walk a store for checkpoints, and put together those that consist of several files.
+
+A file counts as one by its name, or, where its name promises nothing, by its first bytes. What
+the caller names is always judged.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from .checkpoints import Contents, assemble
+from .checkpoints.recognise import layout_of
+from .discover import LOG_SUFFIXES, NEVER_LOGS, WEIGHTS
+from .model.artifact import Artifact, Content, Kind, Run, Unjudged
+from .model.rule import SubjectKind
+from .model.tensors import Layout
+from .stores.interface import Entry, Passed, Store, StoreError
+from .stores.regular import reason
+
+READER = "checkpoint"
+"""The name of all readers of checkpoints together: each file is given to the one it needs."""
+_HEAD = 4096
+_BESIDE = 20_000
+"""Other files of a set's directory that are told to the worker that judges it."""
+
+_PARTS = re.compile(r"\.metadata|.+\.data-\d{5}-of-\d{5}|.+\.index")
+_UNMISTAKABLE = frozenset({Layout.SAFETENSORS, Layout.GGUF, Layout.HDF5})
+_FIRST_ENTRIES = (b"/data.pkl", b"/version", b"/constants.pkl", b"/byteorder", b"archive_format")
+
+Found = Run | Unjudged | StoreError
+
+
+def find(store: Store, root: str) -> Iterator[Found]:
+    """The checkpoints below the root, one ``Run`` each; and what could not be opened."""
+    artifacts: list[Artifact] = []
+    others: list[str] = []
+    walked = list(store.walk())
+    asked = len(walked) == 1 and os.path.basename(os.path.normpath(root)) == walked[0].path
+    for item in walked:
+        match item:
+            case Entry():
+                looked = _look(store, root, item, asked)
+                if isinstance(looked, Artifact):
+                    artifacts.append(looked)
+                    continue
+                others.append(item.path)
+                if looked is not None:
+                    yield looked
+            case Passed():
+                yield Unjudged(root, item.path, item.content, item.detail)
+            case StoreError():
+                yield item
+    yield from _grouped(root, artifacts, others)
+
+
+def _look(
+    store: Store, root: str, entry: Entry, asked: bool
+) -> Artifact | Unjudged | StoreError | None:
+    """None for a file that nobody would take for a checkpoint."""
+    name = entry.path.rpartition("/")[2].lower()
+    suffix = name.rpartition(".")[2] if "." in name else ""
+    promised = suffix in WEIGHTS or _PARTS.fullmatch(name) is not None
+    if not (asked or promised) and suffix in NEVER_LOGS | LOG_SUFFIXES:
+        return None
+    try:
+        with store.open(entry.path) as stream:
+            head = stream.read(_HEAD)
+            size = stream.seek(0, os.SEEK_END) if entry.size is None else entry.size
+    except StoreError as error:
+        return error
+    except OSError as error:
+        return StoreError(entry.path, reason(error))
+    if asked or (promised and not _is_vague(entry.path, head)) or _unmistakable(head):
+        return Artifact(root, entry.path, size, Kind.CHECKPOINT, READER)
+    if promised:
+        return Unjudged(root, entry.path, Content.UNSUPPORTED, "no known format of checkpoints")
+    return None
+
+
+def _is_vague(path: str, head: bytes) -> bool:
+    """A generic name over a content that says nothing: most often not a checkpoint at all."""
+    generic = path.lower().endswith((".bin", ".weights"))
+    return generic and layout_of(path, head) is Layout.UNKNOWN
+
+
+def _unmistakable(head: bytes) -> bool:
+    """Whether the first bytes alone are those of a checkpoint; the name is not asked."""
+    layout = layout_of("", head)
+    if layout is Layout.TORCH_ZIP:
+        length = int.from_bytes(head[26:28], "little")
+        return head[30 : 30 + length].endswith(_FIRST_ENTRIES)
+    return layout in _UNMISTAKABLE
+
+
+# --- sets ---------------------------------------------------------------------------------------
+
+
+def _grouped(root: str, artifacts: Sequence[Artifact], others: Sequence[str]) -> Iterator[Run]:
+    """One for each directory that holds a set, and one for each file that is in none.
+
+    Names alone decide: what files say is read in a worker.
+    """
+    by_path = {artifact.path: artifact for artifact in artifacts}
+    paths = [*by_path, *others]
+    sets: defaultdict[str, set[str]] = defaultdict(set)
+    for one in assemble(paths, lambda _: None, Contents({})):
+        sets[one.path].update(one.files)
+    taken: set[str] = set()
+    for directory, files in sorted(sets.items()):
+        members = tuple(by_path[path] for path in sorted(files) if path in by_path)
+        if members or not _holds_any(directory, by_path):
+            taken.update(artifact.path for artifact in members)
+            beside = tuple(_beside(directory, paths, members))
+            yield Run(directory or ".", root, members, SubjectKind.CHECKPOINT, beside)
+    yield from (_alone(one) for one in artifacts if one.path not in taken)
+
+
+def _holds_any(directory: str, by_path: Mapping[str, Artifact]) -> bool:
+    return any(path.rpartition("/")[0] == directory for path in by_path)
+
+
+def _beside(directory: str, paths: Iterable[str], members: Sequence[Artifact]) -> Iterator[str]:
+    prefix, own = f"{directory}/" if directory else "", {member.path for member in members}
+    below = (path for path in paths if path.startswith(prefix) and path not in own)
+    return (path for _, path in zip(range(_BESIDE), below, strict=False))
+
+
+def _alone(artifact: Artifact) -> Run:
+    return Run(artifact.path, artifact.root, (artifact,), SubjectKind.CHECKPOINT)

@@ -1,0 +1,57 @@
+"""checkpoint: what saved files hold, and whether they are whole, safe and usable."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from trainproof import api
+from trainproof.emit.checkpoint import checkpoints
+from trainproof.model.report import FailOn, Report
+from trainproof.model.tensors import Depth
+
+from .auditing import run, terminal
+from .options import Options, with_options
+
+
+@with_options
+def checkpoint(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help="Checkpoints, or directories that hold some."),
+    ],
+    tensors: Annotated[
+        bool, typer.Option("--tensors", help="Also list the tensors, with their values.")
+    ] = False,
+    depth: Annotated[
+        Depth,
+        typer.Option(
+            "--depth",
+            help="How much is read: names and sizes, also the checksums, or also all values. Only"
+            " the last two can lead to a PASS.",
+        ),
+    ] = Depth.TENSORS,
+    *,
+    options: Options,
+) -> None:
+    """Judge saved checkpoints without loading them: whole, undamaged, safe, finite.
+
+    Nothing that a file names is imported or called. Files that are one checkpoint together
+    (shards, a directory of a trainer) are judged together.
+    """
+    text = partial(_text, tensors=tensors)
+    run(
+        tuple(paths), options, text, lambda config, seen: api.audit_checkpoints(config, depth, seen)
+    )
+
+
+def _text(report: Report, options: Options, fail_on: FailOn, *, tensors: bool) -> bytes:
+    return checkpoints(
+        report,
+        tensors=tensors,
+        verbose=options.verbose,
+        quiet=options.quiet,
+        **terminal(options, fail_on),
+    )

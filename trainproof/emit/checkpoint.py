@@ -1,0 +1,193 @@
+"""The text about checkpoints: what each file is and holds, its tensors, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from trainproof.model.outcome import Level
+from trainproof.model.report import (
+    CheckpointSummary,
+    FailOn,
+    Report,
+    SubjectReport,
+    TensorSummary,
+    Verdict,
+)
+from trainproof.model.text import printable
+
+from .terminal import Style, cells, finding_lines, fit, number
+from .view import by_severity, full_path, holes, meaning, name, plural, ranked, tallied
+
+FILES = 500
+"""Files that get a line; the report has all of them."""
+HOLES = 20
+_VERDICT_CELLS = max(map(len, Verdict))
+_NAME_CELLS = 44
+_TENSOR_CELLS = 52
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def checkpoints(
+    report: Report,
+    *,
+    tensors: bool = False,
+    color: bool = False,
+    width: int = 100,
+    verbose: bool = False,
+    quiet: bool = False,
+    fail_on: FailOn = FailOn.FAIL,
+    ascii: bool = False,
+) -> bytes:
+    """A line for each file, worst checkpoint first; the findings; what could not be checked.
+
+    ``tensors``: also a line for each tensor. ``quiet``: checkpoints that are not PASS, and the
+    exit code. ``verbose``: nothing is capped, and INFO findings are told.
+    """
+    style = Style(color, width, ascii)
+    subjects = ranked(report)
+    if quiet:
+        subjects = [subject for subject in subjects if subject.verdict is not Verdict.PASS]
+    verdict = style.word(report.worst_verdict)
+    lines = [f"trainproof {printable(report.trainproof_version)}: {verdict}. {tallied(report)}."]
+    if report.error is not None:
+        lines += style.wrap(f"The audit itself failed: {report.error}", "")
+    lines += _files(style, subjects, verbose)
+    if not quiet:
+        lines += _tensors(style, subjects) if tensors else ()
+        lines += _findings(style, subjects, verbose)
+        lines += _open(style, report, verbose)
+    lines += ["", *style.wrap(meaning(report, fail_on), "")]
+    return style.encode(lines)
+
+
+# Files -------------------------------------------------------------------------------------
+
+
+def _files(style: Style, subjects: Sequence[SubjectReport], verbose: bool) -> Iterator[str]:
+    if not subjects:
+        return
+    rows = [row for subject in subjects for row in _rows(style, subject)]
+    shown = rows if verbose else rows[:FILES]
+    wide = min(_NAME_CELLS, max(cells(label) for _, label, _ in shown))
+    titles = ("tensors", "parameters", "not finite", "zero")
+    head = f"{'layout':14} {'size':>8}  {'read':14} {'checksums':11}"
+    columns = " ".join(f"{title:>12}" for title in titles)
+    yield ""
+    yield style.paint(f"{'':{_VERDICT_CELLS}}  {fit('file', wide)}  {head} {columns}", "faint")
+    for word, label, rest in shown:
+        yield f"{word}  {fit(label, wide, keep_end=True)}  {rest}"
+    if len(rows) > len(shown):
+        yield f"  and {plural(len(rows) - len(shown), 'more file')}"
+
+
+def _rows(style: Style, subject: SubjectReport) -> Iterator[tuple[str, str, str]]:
+    """Verdict, name and the rest of the line. Several files come below their directory."""
+    word, none = style.word(subject.verdict, _VERDICT_CELLS), " " * _VERDICT_CELLS
+    if len(subject.checkpoints) == 1 and len(subject.artifacts) == 1:
+        yield word, printable(name(subject)), _numbers(subject.checkpoints[0])
+        return
+    yield word, printable(name(subject)), _told(subject)
+    for file in subject.checkpoints:
+        yield none, f"  {printable(file.path.rpartition('/')[2])}", _numbers(file)
+
+
+def _told(subject: SubjectReport) -> str:
+    return plural(len(subject.artifacts), "file")
+
+
+def _numbers(file: CheckpointSummary) -> str:
+    known = file.measured > 0
+    counts = (
+        f"{file.tensors:,}",
+        f"{file.parameters:,}",
+        f"{file.nonfinite:,}" if known else "-",
+        _share(file.zeros, file.measured) if known else "-",
+    )
+    said = f"{fit(printable(file.layout), 14)} {_size(file.size):>8}  {printable(file.extent):14}"
+    columns = " ".join(f"{count:>12}" for count in counts)
+    return f"{said} {printable(file.integrity):11} {columns}"
+
+
+def _size(count: int) -> str:
+    """Three digits and a decimal unit."""
+    amount, unit = float(count), 0
+    while amount >= 999.5 and unit + 1 < len(_UNITS):
+        amount, unit = amount / 1000, unit + 1
+    return f"{count} B" if not unit else f"{amount:.3g} {_UNITS[unit]}"
+
+
+def _share(part: int, whole: int) -> str:
+    """A percentage that shows 0 and 100 only where it is none or all."""
+    if part in (0, whole):
+        return "100 %" if part else "0 %"
+    return f"{min(max(100 * part / whole, 0.01), 99.99):.2f} %"
+
+
+# Tensors -----------------------------------------------------------------------------------
+
+
+def _tensors(style: Style, subjects: Sequence[SubjectReport]) -> Iterator[str]:
+    for subject in subjects:
+        total = sum(file.tensors for file in subject.checkpoints)
+        if not total:
+            continue
+        yield ""
+        yield style.title(f"Tensors of {printable(name(subject))}")
+        names = [cells(printable(one.name)) for one in subject.tensors]
+        wide = min(_TENSOR_CELLS, max(names, default=4))
+        head = f"{'type':10} {'shape':18} {'not finite':>12} {'zero':>8} {'abs-max':>11}"
+        yield style.paint(f"  {fit('name', wide)}  {head}", "faint")
+        yield from (f"  {_row(one, wide)}" for one in subject.tensors)
+        if total > len(subject.tensors):
+            yield f"  and {total - len(subject.tensors):,} more"
+
+
+def _row(one: TensorSummary, wide: int) -> str:
+    shape = "-" if one.shape is None else "x".join(map(str, one.shape)) or "scalar"
+    said = f"{fit(printable(one.name), wide)}  {fit(printable(one.dtype), 10)} {fit(shape, 18)}"
+    if one.unread:
+        return f"{said} {printable(one.unread)}"
+    zero = _share(one.zeros, one.elements) if one.elements else "-"
+    largest = "-" if one.absmax is None else number(one.absmax)
+    return f"{said} {one.nan + one.inf:>12,} {zero:>8} {largest:>11}"
+
+
+# Findings, gaps ----------------------------------------------------------------------------
+
+
+def _findings(style: Style, subjects: Sequence[SubjectReport], verbose: bool) -> Iterator[str]:
+    headed = False
+    for subject in subjects:
+        found = by_severity(subject.findings)
+        found = [one for one in found if verbose or one.level is not Level.INFO]
+        if found and not headed:
+            yield from ("", style.title("Findings"))
+            headed = True
+        if found:
+            yield ""
+            yield from style.wrap(name(subject), "")
+        for finding in found:
+            yield from finding_lines(style, subject, finding)
+
+
+def _open(style: Style, report: Report, verbose: bool) -> Iterator[str]:
+    """What stood in the way: of the whole audit, and of each verdict."""
+    told = [hole.sentence() for hole in holes(report) if hole.subject is None]
+    for subject in report.reports:
+        because = subject.because or "no rule that could judge it was selected"
+        if subject.verdict is Verdict.NOT_CHECKED:
+            told.append(f"{name(subject)}: {because}.")
+        told += (
+            f"{full_path(subject.root, file.path)}: {file.extent}: {file.reason}."
+            for file in subject.checkpoints
+            if file.reason
+        )
+    unjudged = report.not_judged.files
+    told += (f"{file.path}: {file.content}: {file.detail or 'not judged'}." for file in unjudged)
+    if told:
+        yield from ("", style.title("Not read or not checked"))
+    shown = told if verbose else told[:HOLES]
+    for sentence in shown:
+        yield from style.wrap(f"! {sentence}", "  ", "    ")
+    if len(told) > len(shown):
+        yield f"  and {len(told) - len(shown):,} more: -v tells them"

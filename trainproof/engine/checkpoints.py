@@ -1,0 +1,251 @@
+"""Judge one checkpoint: read its files, see what sets they form, apply the rules."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from trainproof.checkpoints import Contents, Item, assemble, read_checkpoint, read_distributed
+from trainproof.model.artifact import Artifact
+from trainproof.model.checkpoint import Checkpoint, SavedFile
+from trainproof.model.data import Fault, FaultCode, RunView
+from trainproof.model.report import (
+    LISTED_TENSORS,
+    ArtifactEntry,
+    CheckpointSummary,
+    Number,
+    TensorSummary,
+)
+from trainproof.model.tensors import (
+    CheckpointDirectory,
+    CheckpointFacts,
+    Group,
+    TensorInfo,
+    TensorStats,
+)
+from trainproof.model.text import printable, spell
+from trainproof.model.wire import RunResult, Settings, Task
+from trainproof.stores import Store, StoreError, open_store
+
+from .work import Phase, Progress, cells_of
+
+_ERROR_LENGTH = 500
+_NAME_LENGTH = 300
+_TEXT_BYTES = 64 << 20
+_MAX_INT = 2**63 - 1
+METADATA = ".metadata"
+CHUNK = ".distcp"
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """``file`` is None where the reader came to no end, or the file is a part of another one."""
+
+    artifact: Artifact
+    file: SavedFile | None = None
+    faults: tuple[Fault, ...] = ()
+    part: bool = False
+
+
+def judge_checkpoint(task: Task, settings: Settings, progress: Progress) -> RunResult:
+    """Everything about one checkpoint. Raises nothing about the data."""
+    readings = list(_readings(task, settings, progress))
+    progress.at(Phase.ASSEMBLING)
+    faults = (*task.known_faults, *(fault for one in readings for fault in one.faults))
+    saved = _checkpoint(task, settings, readings)
+    view = RunView(task.run.id, faults=faults, checkpoint=saved)
+    judged = tuple(cells_of(task, settings, view, progress))
+    progress.at(Phase.ASSEMBLING)
+    return RunResult(
+        cells=judged,
+        artifacts=tuple(map(_entry, readings)),
+        checkpoints=tuple(map(_summary, saved.files)),
+        tensors=tuple(_listed(list(saved.tensors))),
+        faults=faults,
+    )
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def _readings(task: Task, settings: Settings, progress: Progress) -> Iterator[_Reading]:
+    """Files that killed a worker before are not opened again."""
+    broken = {fault.artifact for fault in task.known_faults}
+    listed = any(_name(artifact.path) == METADATA for artifact in task.run.artifacts)
+    for number, artifact in enumerate(task.run.artifacts):
+        if artifact.path in broken:
+            yield _Reading(artifact)
+        elif listed and artifact.path.endswith(CHUNK):
+            yield _Reading(artifact, part=True)
+        else:
+            progress.at(Phase.READING, number)
+            yield _read(artifact, settings)
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _read(artifact: Artifact, settings: Settings) -> _Reading:
+    """One file; whatever goes wrong is a fault of that file."""
+    tensors: list[TensorInfo] = []
+    faults: list[Fault] = []
+    facts: CheckpointFacts | None = None
+    try:
+        with contextlib.ExitStack() as stack:
+            for item in _items(artifact, settings, stack):
+                match item:
+                    case TensorInfo():
+                        tensors.append(item)
+                    case CheckpointFacts():
+                        facts = item
+                    case Fault():
+                        faults.append(item)
+    except StoreError as error:
+        faults.append(Fault(FaultCode.IO, artifact.path, error.detail, fatal=True))
+    except MemoryError:
+        faults.append(Fault(FaultCode.MEMORY, artifact.path, "memory limit", fatal=True))
+    except Exception as error:  # noqa: BLE001 - a reader's bug is that file's fault
+        detail = f"{type(error).__name__}: {error}"[:_ERROR_LENGTH]
+        faults.append(Fault(FaultCode.READER_FAILED, artifact.path, detail, fatal=True))
+    file = None if facts is None else SavedFile(facts, tuple(tensors))
+    return _Reading(artifact, file, tuple(faults))
+
+
+def _items(artifact: Artifact, settings: Settings, stack: contextlib.ExitStack) -> Iterator[Item]:
+    store, path = _store(artifact.root, settings), artifact.path
+    if _name(path) != METADATA:
+        stream = stack.enter_context(contextlib.closing(store.open(path)))
+        return read_checkpoint(stream, path, settings.depth)
+    directory = path.removesuffix(METADATA)
+
+    def open_file(name: str) -> BinaryIO:
+        try:
+            return store.open(directory + name)
+        except StoreError as error:
+            raise OSError(errno.EIO, error.detail) from error
+
+    return read_distributed(open_file, path, settings.depth)
+
+
+def _store(root: str, settings: Settings) -> Store:
+    return open_store(root, settings.follow_symlinks, spool=settings.spools.get(root))
+
+
+def _checkpoint(task: Task, settings: Settings, readings: Sequence[_Reading]) -> Checkpoint:
+    files = tuple(one.file for one in readings if one.file is not None)
+    lost = tuple(one.artifact.path for one in readings if one.file is None and not one.part)
+    return Checkpoint(files, settings.depth, tuple(_sets(task, settings, files)), lost)
+
+
+def _sets(
+    task: Task, settings: Settings, files: Sequence[SavedFile]
+) -> Iterator[CheckpointDirectory]:
+    """Those of the checkpoint's own directory."""
+    if not task.run.beside and len(task.run.artifacts) < 2:
+        return
+    paths = (*(artifact.path for artifact in task.run.artifacts), *task.run.beside)
+    contents = Contents({file.facts.artifact: file.tensors for file in files})
+    store = _store(task.run.root, settings)
+
+    def text(path: str) -> bytes | None:
+        try:
+            with contextlib.closing(store.open(path)) as stream:
+                data = stream.read(_TEXT_BYTES + 1)
+        except (StoreError, OSError):
+            return None
+        return data if len(data) <= _TEXT_BYTES else None
+
+    own = "" if task.run.id == "." else task.run.id
+    yield from (one for one in assemble(paths, text, contents) if one.path == own)
+
+
+# --- summaries ----------------------------------------------------------------------------------
+
+
+def _entry(reading: _Reading) -> ArtifactEntry:
+    artifact = reading.artifact
+    status = "part" if reading.part else "unread"
+    if reading.file is not None:
+        status = str(reading.file.facts.extent)
+    return ArtifactEntry(artifact.path, artifact.reader, str(artifact.kind), artifact.size, status)
+
+
+def _summary(file: SavedFile) -> CheckpointSummary:
+    facts = file.facts
+    stats = [one.stats for one in file.tensors if one.stats is not None]
+    return CheckpointSummary(
+        path=printable(facts.artifact),
+        layout=str(facts.layout),
+        size=facts.size,
+        extent=str(facts.extent),
+        reason=printable(facts.reason[:_ERROR_LENGTH]),
+        integrity=str(facts.integrity),
+        safety=None if facts.safety is None else str(facts.safety),
+        weights_only=facts.weights_only,
+        tensors=len(file.tensors),
+        parameters=_parameters(file),
+        measured=_bounded(sum(one.elements for one in stats)),
+        nonfinite=_bounded(sum(one.nonfinite for one in stats)),
+        zeros=_bounded(sum(one.zeros for one in stats)),
+    )
+
+
+def _parameters(file: SavedFile) -> int:
+    """Elements of the model's tensors; tied ones, which are the same view, count once."""
+    count, seen = 0, set[tuple[str, tuple[int, ...] | None, int | None]]()
+    for one in file.tensors:
+        if one.group is not Group.MODEL:
+            continue
+        view = None if one.storage is None else (one.storage, one.shape, one.crc)
+        if view is None or view not in seen:
+            count += _elements(one)
+        if view is not None:
+            seen.add(view)
+    return _bounded(count)
+
+
+def _elements(one: TensorInfo) -> int:
+    if one.stats is not None:
+        return one.stats.elements
+    return 0 if one.shape is None else math.prod(one.shape)
+
+
+def _bounded(number: int) -> int:
+    """As far as 64 bits go: a tensor without data may claim any shape."""
+    return min(number, _MAX_INT)
+
+
+def _listed(tensors: Sequence[TensorInfo]) -> Iterator[TensorSummary]:
+    """In the order of the files; where there are too many, those that are not finite first."""
+    if len(tensors) > LISTED_TENSORS:
+        tensors = sorted(tensors, key=lambda one: not (one.stats and one.stats.nonfinite))
+    return map(_tensor, tensors[:LISTED_TENSORS])
+
+
+def _tensor(one: TensorInfo) -> TensorSummary:
+    stats = one.stats or TensorStats(_elements(one), 0, 0, 0, 0, None, None, None)
+    shape = one.shape
+    return TensorSummary(
+        name=printable(one.name[:_NAME_LENGTH]),
+        path=printable(one.artifact),
+        group=str(one.group),
+        dtype=printable(one.dtype[:_NAME_LENGTH]),
+        shape=None if shape is None else tuple(map(_bounded, shape)),
+        elements=_bounded(stats.elements),
+        nan=_bounded(stats.nan),
+        inf=_bounded(stats.inf),
+        zeros=_bounded(stats.zeros),
+        min=_number(stats.min),
+        max=_number(stats.max),
+        absmax=_number(stats.absmax),
+        unread="" if one.stats else printable(one.unread[:_ERROR_LENGTH]) or "not asked for",
+    )
+
+
+def _number(value: int | float | None) -> Number | None:
+    return None if value is None else spell(value) if isinstance(value, float) else value

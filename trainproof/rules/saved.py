@@ -1,0 +1,120 @@
+"""What rules about checkpoints share: their need, and the rule that nothing unread is clean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from trainproof.model.checkpoint import Checkpoint, SavedFile
+from trainproof.model.outcome import Clean, Evidence, Fired, Outcome, Skip, Undecided, Value
+from trainproof.model.tensors import Depth, Extent, Group, Layout, TensorInfo
+
+from .interface import Missing, Place, absent
+
+UNREAD: Mapping[str, str] = {
+    "unread": "files or tensors that it could not look into",
+    "first_unread": "the first of them, and why",
+}
+"""Measures of an outcome that is open because something was not read."""
+MOST = 50
+"""Places of one rule that are told for one checkpoint; its measures count all of them."""
+NAMED = 3
+_MAX_INT = 2**63 - 1
+
+WEIGHTS = frozenset({Group.MODEL, Group.AVERAGE})
+FLOATS = ("float", "bfloat", "complex")
+_REBUILDS = "torch."
+"""Objects that were not read and whose class is torch's own: most often a kind of tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The checkpoint, with at least one file that could be opened or one set of files."""
+
+    def describe(self) -> str:
+        return "a checkpoint"
+
+    def bind(self, place: Place) -> Checkpoint | Missing:
+        saved = place.view.checkpoint
+        if saved is None or not (saved.files or saved.directories):
+            return absent(place.view, None)
+        return saved
+
+
+def settle(
+    saved: Checkpoint,
+    found: Iterable[Evidence],
+    measured: Mapping[str, Value],
+    unread: Iterable[str],
+    depth: Depth = Depth.STRUCTURE,
+    *,
+    there: bool = True,
+) -> Outcome:
+    """Fired where anything was found; clean only where nothing was left unread.
+
+    ``depth``: the least one at which the rule can look at all; the caller may have chosen less.
+    ``there``: whether the checkpoint holds what the rule is about.
+    """
+    told = tuple(found)[:MOST]
+    if told:
+        return Fired(told)
+    if _ORDER.index(saved.depth) < _ORDER.index(depth):
+        return Undecided(measured, Skip.DISABLED)
+    left = [*saved.lost, *unread]
+    if left:
+        rest: dict[str, Value] = {"unread": len(left), "first_unread": left[0]}
+        return Undecided({**measured, **rest}, Skip.NEED_UNREADABLE)
+    return Clean(measured) if there else Undecided(measured, Skip.NOT_SAVED)
+
+
+_ORDER = (Depth.STRUCTURE, Depth.INTEGRITY, Depth.TENSORS)
+
+HOLLOW = frozenset({Layout.EMPTY, Layout.ZEROS, Layout.LFS_POINTER, Layout.MARKUP})
+"""Layouts of files that stand where a checkpoint was expected."""
+
+
+def unopened(saved: Checkpoint) -> Iterator[str]:
+    """Files of which not even the structure was read."""
+    for file in saved.files:
+        if file.facts.extent is Extent.NOT_CHECKED:
+            yield _told(file.facts.artifact, file.facts.reason)
+
+
+def is_float(tensor: TensorInfo) -> bool:
+    return tensor.dtype.startswith(FLOATS)
+
+
+def unmeasured(saved: Checkpoint) -> Iterator[str]:
+    """Files that were not opened, and tensors of floating-point numbers without statistics."""
+    yield from unopened(saved)
+    for file in saved.files:
+        for one in file.facts.unread:
+            if one.reason.startswith(_REBUILDS):
+                yield _told(f"{file.facts.artifact}: {one.name}", one.reason)
+    for tensor in saved.tensors:
+        if tensor.stats is None and is_float(tensor):
+            yield _told(f"{tensor.artifact}: {tensor.name}", tensor.unread)
+
+
+def _told(what: str, why: str) -> str:
+    return f"{what} ({why})" if why else what
+
+
+def weights(file: SavedFile) -> Iterator[TensorInfo]:
+    """Measured tensors of floating-point numbers that belong to a model."""
+    for tensor in file.tensors:
+        if tensor.stats is not None and tensor.group in WEIGHTS and is_float(tensor):
+            yield tensor
+
+
+def total(numbers: Iterable[int]) -> int:
+    """Their sum, as far as 64 bits go: a view may claim to repeat its elements without end."""
+    return min(sum(numbers), _MAX_INT)
+
+
+def named(names: Iterable[str]) -> str:
+    """The first few of them, and how many more there are."""
+    listed = list(names)
+    shown = ", ".join(listed[:NAMED])
+    more = len(listed) - NAMED
+    return f"{shown} and {more:,} more" if more > 0 else shown

@@ -1,0 +1,511 @@
+"""Checkpoints as numbers: what is in the tensors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from trainproof.model.checkpoint import Checkpoint, SavedFile
+from trainproof.model.outcome import Evidence, Level, Outcome, Value, Where
+from trainproof.model.rule import Doc, SubjectKind, Variant
+from trainproof.model.tensors import Depth, Extent, Group, Layout, TensorInfo, TensorStats
+
+from .interface import Example, rule
+from .saved import UNREAD, Saved, is_float, named, settle, total, unmeasured, weights
+from .saved_examples import saved, tensor, zero
+
+_HEALTHY = Example("finite weights", saved(tensor("fc.weight"), tensor("fc.bias", (4,))))
+_TENSORS = "weight tensors of floating-point numbers whose values were read"
+_FIRST = "the first of them"
+
+
+def _stats(one: TensorInfo) -> TensorStats:
+    assert one.stats is not None  # only measured tensors are asked
+    return one.stats
+
+
+def _leaf(name: str) -> str:
+    return re.split(r"[./]", name)[-1]
+
+
+def _all_weights(checkpoint: Checkpoint) -> list[TensorInfo]:
+    return [one for file in checkpoint.files for one in weights(file)]
+
+
+def _bad_by_file(
+    checkpoint: Checkpoint,
+    bad: Callable[[TensorInfo], bool],
+    candidates: Callable[[SavedFile], Iterator[TensorInfo]] = weights,
+) -> Iterator[tuple[SavedFile, list[TensorInfo], int]]:
+    """Files that hold such tensors, the tensors, and the number of those that were looked at."""
+    for file in checkpoint.files:
+        looked = list(candidates(file))
+        found = [one for one in looked if bad(one)]
+        if found:
+            yield file, found, len(looked)
+
+
+def _at(found: list[TensorInfo]) -> Where:
+    return Where(found[0].artifact, tensor=found[0].name)
+
+
+def _judged(checkpoint: Checkpoint, evidence: list[Evidence], looked: int | None = None) -> Outcome:
+    """``looked``: tensors that the rule is about, all weights where it is about all."""
+    count = len(_all_weights(checkpoint)) if looked is None else looked
+    measured: dict[str, Value] = {"tensors": count}
+    unread = unmeasured(checkpoint)
+    return settle(checkpoint, evidence, measured, unread, Depth.TENSORS, there=count > 0)
+
+
+_MASK = re.compile(r"mask|causal|alibi|attn_bias|attention_bias|\btril\b|\btriu\b", re.IGNORECASE)
+_ARRAYS = frozenset({Layout.NPY, Layout.NPZ})
+
+
+@rule(
+    id="TP-CKPT-NAN",
+    title="Weights are not finite",
+    level=Level.FAIL,
+    message="{bad:,} of {tensors:,} weight tensors in {artifact} hold NaN or infinity: {names}.",
+    evidence="{nan:,} NaN and {inf:,} infinite values among the {elements:,} of these tensors.",
+    needs={"checkpoint": Saved()},
+    measures={
+        "tensors": _TENSORS,
+        "bad": "of these, tensors that hold NaN or infinity",
+        "names": _FIRST,
+        "nan": "values in them that are NaN",
+        "inf": "values in them that are infinite",
+        "elements": "all values in them",
+        **UNREAD,
+    },
+    variants={
+        "optimizer": Variant(
+            Level.WARN,
+            "{bad:,} of {tensors:,} tensors of the optimizer in {artifact} hold NaN or infinity:"
+            " {names}.",
+            "{nan:,} NaN and {inf:,} infinite values among the {elements:,} of these tensors. The"
+            " weights of a run that resumes from it are lost at its first step.",
+        ),
+        "arrays": Variant(
+            Level.WARN,
+            "{bad:,} of {tensors:,} arrays in {artifact} hold NaN or infinity: {names}.",
+            "{nan:,} NaN and {inf:,} infinite values among the {elements:,} of these arrays.",
+        ),
+    },
+    doc=Doc(
+        measures="Counts NaN and infinite values over every element of every tensor.",
+        means="The model computes nothing any more, and training cannot repair it.",
+        does_not_mean="That earlier checkpoints are damaged: look at those.",
+        guards=(
+            "Masks and attention biases may hold negative infinity by design.",
+            "Arrays of NumPy need not be weights: a WARN.",
+            "State of schedulers and callbacks is left out: a best value starts at infinity.",
+        ),
+        references=(
+            "kohya_ss #1112, sd-scripts #293, #820; unsloth #3690",
+            "ainode #186: an adapter of NaN alone was recorded as a success",
+            "IEEE 754-2019, section 6",
+        ),
+    ),
+    grounds=True,
+    fires=Example("one NaN in a weight", saved(tensor("fc.weight", nan=1), tensor("fc.bias"))),
+    silent=_HEALTHY,
+    subject=SubjectKind.CHECKPOINT,
+)
+def nonfinite(checkpoint: Checkpoint) -> Outcome:
+    found = []
+    for file, bad, looked in _bad_by_file(checkpoint, _not_finite):
+        variant = "arrays" if file.facts.layout in _ARRAYS else ""
+        found.append(Evidence(_at(bad), _not_finite_measures(bad, looked), variant))
+    for _, bad, looked in _bad_by_file(checkpoint, _not_finite, _optimizer):
+        found.append(Evidence(_at(bad), _not_finite_measures(bad, looked), "optimizer"))
+    return _judged(checkpoint, found)
+
+
+def _not_finite(one: TensorInfo) -> bool:
+    stats = _stats(one)
+    masks = stats.neginf == stats.nonfinite and _MASK.search(one.name) is not None
+    return stats.nonfinite > 0 and not masks
+
+
+def _optimizer(file: SavedFile) -> Iterator[TensorInfo]:
+    for one in file.tensors:
+        if one.group is Group.OPTIMIZER and one.stats is not None and is_float(one):
+            yield one
+
+
+def _not_finite_measures(bad: list[TensorInfo], looked: int) -> dict[str, Value]:
+    return {
+        "tensors": looked,
+        "bad": len(bad),
+        "names": named(one.name for one in bad),
+        "nan": total(_stats(one).nan for one in bad),
+        "inf": total(_stats(one).inf for one in bad),
+        "elements": total(_stats(one).elements for one in bad),
+    }
+
+
+_WEIGHT = frozenset({"weight", "kernel", "embedding", "w", "weights", "qkv"})
+_ZERO_BY_ROLE = re.compile(
+    r"lora|ada_?ln|ada_?norm|modulation|zero|controlnet|proj_out|conv_out|gate|alpha|gamma|residual"
+    r"|skip|pos|time|token_type|mask|buffer|cache|running|queue|delta|scale|hypernet|value_head"
+    r"|relative|momentum|adapter",
+    re.IGNORECASE,
+)
+_FEW = 16
+
+
+@rule(
+    id="TP-CKPT-ZERO",
+    title="Weight matrices are zero throughout",
+    level=Level.WARN,
+    message="{bad:,} of {tensors:,} weight matrices in {artifact} are zero throughout: {names}.",
+    evidence="All {elements:,} values of these are zero.",
+    needs={"checkpoint": Saved()},
+    measures={
+        "tensors": "weights of two or more dimensions whose values were read",
+        "bad": "of these, those that are zero throughout",
+        "names": _FIRST,
+        "elements": "values in them",
+        **UNREAD,
+    },
+    doc=Doc(
+        measures="Weights of two or more dimensions in which every value is zero.",
+        means="A layer that passes nothing on, and most often data that were lost: a hole in the"
+        " file, a shard that was never gathered, a file overwritten while it was mapped.",
+        does_not_mean="That training did it.",
+        guards=(
+            "One-dimensional tensors are zero at the start: biases, running means.",
+            "Roles that start at zero by design are left out by name: LoRA, adaptive norms, zero"
+            " convolutions, gates, positions and the like.",
+            "Tensors of fewer than sixteen values are left out.",
+        ),
+        references=(
+            "microsoft/BitNet #608: the published file is half zeros",
+            "SimpleTuner #2714: a mapped file was overwritten",
+            "TheDeepChecker: parameters that are zero",
+        ),
+    ),
+    fires=Example("a matrix of zeros", saved(zero("fc.weight"), tensor("head.weight"))),
+    silent=_HEALTHY,
+    subject=SubjectKind.CHECKPOINT,
+)
+def all_zero(checkpoint: Checkpoint) -> Outcome:
+    found = [
+        Evidence(
+            _at(bad),
+            {
+                "tensors": looked,
+                "bad": len(bad),
+                "names": named(one.name for one in bad),
+                "elements": total(_stats(one).elements for one in bad),
+            },
+        )
+        for _, bad, looked in _bad_by_file(checkpoint, lambda one: _stats(one).all_zero, _matrices)
+    ]
+    looked = sum(1 for file in checkpoint.files for _ in _matrices(file))
+    return _judged(checkpoint, found, looked)
+
+
+def _matrices(file: SavedFile) -> Iterator[TensorInfo]:
+    for one in weights(file):
+        matrix = len(one.shape or ()) > 1 and _stats(one).elements >= _FEW
+        role = _leaf(one.name) in _WEIGHT and not _ZERO_BY_ROLE.search(one.name)
+        if matrix and role:
+            yield one
+
+
+@rule(
+    id="TP-CKPT-EMPTY",
+    title="Parameters have no values",
+    level=Level.FAIL,
+    message="{bad:,} of {tensors:,} parameters in {artifact} have a size of zero: {names}.",
+    evidence="The first of them has the shape {shape}.",
+    needs={"checkpoint": Saved()},
+    measures={
+        "tensors": "tensors that are named as weights or biases",
+        "bad": "of these, those without a single value",
+        "names": _FIRST,
+        "shape": "the shape of the first",
+        **UNREAD,
+    },
+    doc=Doc(
+        measures="Tensors named as weights or biases whose shape has a zero in it.",
+        means="Parameters that are partitioned over processes were saved without being gathered"
+        " (DeepSpeed ZeRO stage 3): the file holds names and nothing else.",
+        does_not_mean="That they are lost: the optimizer's files may hold them (zero_to_fp32.py).",
+        guards=("Only names that end in weight, bias or kernel: buffers may be empty.",),
+        references=(
+            "transformers #20082; peft #453, #460, #2500",
+            "DeepSpeed #4295, #7501, #7900",
+        ),
+    ),
+    fires=Example("a weight without values", saved(tensor("fc.weight", (0,)), tensor("fc.bias"))),
+    silent=_HEALTHY,
+    subject=SubjectKind.CHECKPOINT,
+)
+def empty(checkpoint: Checkpoint) -> Outcome:
+    found, looked = [], 0
+    for file in checkpoint.files:
+        named_so = [one for one in file.tensors if _is_parameter(one)]
+        looked += len(named_so)
+        bad = [one for one in named_so if 0 in (one.shape or ())]
+        if bad:
+            measured: dict[str, Value] = {
+                "tensors": len(named_so),
+                "bad": len(bad),
+                "names": named(one.name for one in bad),
+                "shape": str(list(bad[0].shape or ())),
+            }
+            found.append(Evidence(_at(bad), measured))
+    return settle(
+        checkpoint,
+        found,
+        {"tensors": looked},
+        (file.facts.artifact for file in checkpoint.files if _unlisted(file)),
+        there=looked > 0,
+    )
+
+
+def _is_parameter(one: TensorInfo) -> bool:
+    return one.group is Group.MODEL and _leaf(one.name) in ("weight", "bias", "kernel")
+
+
+def _unlisted(file: SavedFile) -> bool:
+    """Whether the reader could not list its tensors."""
+    return file.facts.extent is Extent.NOT_CHECKED
+
+
+@rule(
+    id="TP-CKPT-BN",
+    title="Running variances are impossible",
+    level=Level.FAIL,
+    message="{bad:,} of {tensors:,} running variances in {artifact} are negative or not finite:"
+    " {names}.",
+    evidence="The least value of the first is {least:.4g}; {nan:,} of its values are not finite.",
+    needs={"checkpoint": Saved()},
+    measures={
+        "tensors": "running variances whose values were read",
+        "bad": "of these, those with a value that is negative or not finite",
+        "names": _FIRST,
+        "least": "the least finite value of the first",
+        "nan": "values of the first that are not finite",
+        **UNREAD,
+    },
+    doc=Doc(
+        measures="The values of running_var, the variance that batch normalisation divides by.",
+        means="In evaluation the layer returns NaN, while training looks healthy.",
+        does_not_mean="That the weights are damaged: a pass over training data restores it.",
+        guards=("A variance of zero is left to other rules: a channel may be constant.",),
+        references=("pytorch #1206; bts #90; SparseConvNet #190",),
+    ),
+    fires=Example("a negative variance", saved(tensor("bn.running_var", (4,), low=-0.1))),
+    silent=Example("variances", saved(tensor("bn.running_var", (4,), low=0.1))),
+    subject=SubjectKind.CHECKPOINT,
+)
+def batch_norm(checkpoint: Checkpoint) -> Outcome:
+    found = [
+        Evidence(
+            _at(bad),
+            {
+                "tensors": looked,
+                "bad": len(bad),
+                "names": named(one.name for one in bad),
+                "least": float("nan") if (low := _stats(bad[0]).min) is None else float(low),
+                "nan": _stats(bad[0]).nonfinite,
+            },
+        )
+        for _, bad, looked in _bad_by_file(checkpoint, _impossible, _variances)
+    ]
+    looked = sum(1 for file in checkpoint.files for _ in _variances(file))
+    return _judged(checkpoint, found, looked)
+
+
+def _variances(file: SavedFile) -> Iterator[TensorInfo]:
+    return (one for one in weights(file) if _leaf(one.name) == "running_var")
+
+
+def _impossible(one: TensorInfo) -> bool:
+    stats = _stats(one)
+    return stats.nonfinite > 0 or (stats.min is not None and stats.min < 0)
+
+
+_LORA_B = re.compile(r"lora_(B|up|embedding_B)(?![a-z])")
+
+
+@rule(
+    id="TP-CKPT-LORA-B",
+    title="The adapter does nothing",
+    level=Level.FAIL,
+    message="All {tensors:,} LoRA B matrices in {artifact} are zero: the adapter adds nothing.",
+    evidence="They start at zero, and the first of them, {names}, is still zero in all of its"
+    " {elements:,} values.",
+    needs={"checkpoint": Saved()},
+    measures={
+        "tensors": "LoRA B matrices whose values were read",
+        "bad": "of these, those that are zero throughout",
+        "names": _FIRST,
+        "elements": "values of the first of them",
+        "step": "the number in the name of the directory, -1 where there is none",
+        **UNREAD,
+    },
+    variants={
+        "some": Variant(
+            Level.WARN,
+            "{bad:,} of {tensors:,} LoRA B matrices in {artifact} are still zero: {names}.",
+            "The first of them has {elements:,} values.",
+        )
+    },
+    doc=Doc(
+        measures="LoRA B (up) matrices that are zero throughout, as they are before training.",
+        means="Nothing was trained, or something else was: the adapter was attached after the"
+        " optimizer was made, saved from another copy, or its keys did not match.",
+        does_not_mean="That the base model is damaged.",
+        guards=(
+            "A directory whose name says step 0 is left out.",
+            "Where only some are zero it is a WARN.",
+        ),
+        references=(
+            "peft #1402, #793; alpaca-lora #357; sd-scripts #91 (264 of 264)",
+            "Hu et al. 2021, LoRA, section 4.1: B is zero at the start",
+        ),
+    ),
+    fires=Example(
+        "every B is zero",
+        saved(tensor("q.lora_A.weight"), zero("q.lora_B.weight"), zero("v.lora_B.weight")),
+    ),
+    silent=Example("B has moved", saved(tensor("q.lora_A.weight"), tensor("q.lora_B.weight"))),
+    subject=SubjectKind.CHECKPOINT,
+)
+def lora_b(checkpoint: Checkpoint) -> Outcome:
+    matrices = [one for one in _all_weights(checkpoint) if _LORA_B.search(one.name)]
+    bad = [one for one in matrices if _stats(one).all_zero]
+    steps = [one.step for one in checkpoint.directories if one.step is not None]
+    found = []
+    if bad and 0 not in steps:
+        measured: dict[str, Value] = {
+            "tensors": len(matrices),
+            "bad": len(bad),
+            "names": named(one.name for one in bad),
+            "elements": _stats(bad[0]).elements,
+            "step": max(steps, default=-1),
+        }
+        variant = "" if len(bad) == len(matrices) else "some"
+        found.append(Evidence(_at(bad), measured, variant))
+    return _judged(checkpoint, found, len(matrices))
+
+
+_FP16_MAX = 65504.0
+
+
+@rule(
+    id="TP-CKPT-FP16-RANGE",
+    title="Weights sit at the end of the range of fp16",
+    level=Level.WARN,
+    message="{bad:,} of {tensors:,} fp16 weight tensors in {artifact} reach 65504, the largest"
+    " number of fp16: {names}.",
+    evidence="The largest finite magnitude of the first is {largest:g}.",
+    needs={"checkpoint": Saved()},
+    measures={
+        "tensors": "weight tensors of fp16 whose values were read",
+        "bad": "of these, those with a value of plus or minus 65504",
+        "names": _FIRST,
+        "largest": "the largest finite magnitude of the first",
+        **UNREAD,
+    },
+    doc=Doc(
+        measures="The largest finite magnitude of each weight tensor that is stored as fp16.",
+        means="Larger values were clipped when the weights were converted to fp16.",
+        does_not_mean="That any value is infinite: that is another rule's finding.",
+        guards=("Only weights; masks and biases of attention are left out by name.",),
+        references=(
+            "IEEE 754-2019, binary16: the largest finite number is 65504",
+            "tensorflow #43719; Bekman, ML Engineering: numbers beyond the range of fp16",
+        ),
+    ),
+    fires=Example("a clipped weight", saved(tensor("w", dtype="float16", high=_FP16_MAX))),
+    silent=Example("weights in range", saved(tensor("w", dtype="float16"))),
+    subject=SubjectKind.CHECKPOINT,
+)
+def fp16_range(checkpoint: Checkpoint) -> Outcome:
+    found = [
+        Evidence(
+            _at(bad),
+            {
+                "tensors": looked,
+                "bad": len(bad),
+                "names": named(one.name for one in bad),
+                "largest": float(_stats(bad[0]).absmax or 0),
+            },
+        )
+        for _, bad, looked in _bad_by_file(checkpoint, _clipped, _halves)
+    ]
+    looked = sum(1 for file in checkpoint.files for _ in _halves(file))
+    return _judged(checkpoint, found, looked)
+
+
+def _halves(file: SavedFile) -> Iterator[TensorInfo]:
+    for one in weights(file):
+        if one.dtype == "float16" and not _MASK.search(one.name):
+            yield one
+
+
+def _clipped(one: TensorInfo) -> bool:
+    return _stats(one).absmax == _FP16_MAX
+
+
+@rule(
+    id="TP-CKPT-ADAM",
+    title="The optimizer's second moments are impossible",
+    level=Level.FAIL,
+    message="{bad:,} of {tensors:,} second moments of the optimizer in {artifact} are negative:"
+    " {names}.",
+    evidence="The least value of the first is {least:.4g}.",
+    needs={"checkpoint": Saved()},
+    measures={
+        "tensors": "second moments (exp_avg_sq) whose values were read",
+        "bad": "of these, those with a negative value",
+        "names": _FIRST,
+        "least": "the least finite value of the first",
+        **UNREAD,
+    },
+    doc=Doc(
+        measures="The values of exp_avg_sq, a running mean of squares.",
+        means="A mean of squares cannot be negative: the state is damaged, or a kernel is wrong.",
+        does_not_mean="That the weights are damaged.",
+        guards=("Only tensors in the optimizer's state that are called exp_avg_sq.",),
+        references=("Kingma & Ba 2015, Adam, algorithm 1", "TrenTorch PR #187"),
+    ),
+    fires=Example(
+        "a negative mean of squares",
+        saved(tensor("optimizer/state/0/exp_avg_sq", low=-0.5, group=Group.OPTIMIZER)),
+    ),
+    silent=Example(
+        "means of squares",
+        saved(tensor("optimizer/state/0/exp_avg_sq", low=0.0, group=Group.OPTIMIZER)),
+    ),
+    subject=SubjectKind.CHECKPOINT,
+)
+def adam(checkpoint: Checkpoint) -> Outcome:
+    found = [
+        Evidence(
+            _at(bad),
+            {
+                "tensors": looked,
+                "bad": len(bad),
+                "names": named(one.name for one in bad),
+                "least": float(_stats(bad[0]).min or 0),
+            },
+        )
+        for _, bad, looked in _bad_by_file(checkpoint, _negative, _squares)
+    ]
+    looked = sum(1 for file in checkpoint.files for _ in _squares(file))
+    return _judged(checkpoint, found, looked)
+
+
+def _squares(file: SavedFile) -> Iterator[TensorInfo]:
+    return (one for one in _optimizer(file) if _leaf(one.name) == "exp_avg_sq")
+
+
+def _negative(one: TensorInfo) -> bool:
+    low = _stats(one).min
+    return low is not None and low < 0
