@@ -18,8 +18,7 @@ from .template import Bools, Numbers, Rows, Template, Templates
 
 _SEED = 48
 """Records decoded singly before a period is looked for."""
-_MAX_PERIOD = 2048
-_MAX_HISTORY = 8192
+_MAX_HISTORY = 4096
 _MIN_CYCLES = 4
 _FIRST_CYCLES = 256
 _GROWTH = 16
@@ -91,7 +90,7 @@ class Periodic:
 def find_cycle(history: list[Template | None]) -> Cycle | None:
     """The shortest run of templates that ends the history twice in a row."""
     last = len(history) - 1
-    for period in range(1, min(len(history) // 2, _MAX_PERIOD) + 1):
+    for period in range(1, len(history) // 2 + 1):
         if history[last - period] is history[last]:
             cycle = history[-period:]
             if cycle == history[-2 * period : -period]:
