@@ -533,6 +533,43 @@ def test_torchvision() -> None:
     assert "Test/loss" not in got.tags
 
 
+def test_timm() -> None:
+    train = "Train: {} [{:>4d}/1251 ({:>3d}%)]  Loss: {} (6.90)  Time: 0.5s,  72.2/s  LR: 1.0e-06\n"
+    test = "Test: [{:>4d}/195]  Time: 0.1 (0.2)  Loss:  {} (5.5)  Acc@1:  {} ( {})\n"
+    got = console(
+        train.format(0, 0, 0, 6.9)
+        + train.format(0, 50, 4, 6.8)
+        + test.format(50, 9.0, 9.0, 9.0)
+        + test.format(195, 6.0, 12.5, 10.25)
+        + train.format(1, 0, 0, 6.7)
+        + test.format(195, 5.0, 22.5, 20.25)
+    )
+    assert points(got, "Loss") == [(0, 6.9), (50, 6.8), (1251, 6.7)]
+    assert points(got, "Test/Acc@1") == [(1251, 10.25), (2502, 20.25)]
+    assert got.values("Test/Loss") == [5.5, 5.5]
+
+
+def test_yolox() -> None:
+    line = (
+        "2021-08-05 10:00:00 | INFO     | yolox.core.trainer:266 - epoch: {}/300, iter: {}/400,"
+        " mem: 5000Mb, iter_time: 0.326s, data_time: 0.001s, total_loss: {}, iou_loss: 4.6,"
+        " lr: 6.2e-09, size: 640, ETA: 1 day, 2:00:00\n"
+    )
+    got = console(line.format(1, 10, 15.2) + line.format(1, 20, 14.2) + line.format(2, 10, 13.2))
+    assert points(got, "total_loss") == [(10, 15.2), (20, 14.2), (410, 13.2)]
+    assert (got.facts.max_epochs, got.facts.steps_per_epoch) == (300, 400)
+    assert got.facts.max_steps is None
+
+
+def test_estimator_of_tensorflow() -> None:
+    got = console(
+        "INFO:tensorflow:loss = 2.3, step = 1\n"
+        "INFO:tensorflow:global_step/sec: 100.5\n"
+        "INFO:tensorflow:loss = 1.3, step = 101 (0.995 sec)\n"
+    )
+    assert points(got, "loss") == [(1, 2.3), (101, 1.3)]
+
+
 def test_brackets_around_everything() -> None:
     got = console(
         "[Epoch 0/200] [Batch 0/938] [D loss: 0.691] [G loss: 0.712]\n"

@@ -17,7 +17,7 @@ from .plan import Counter, Kind, Plan, plan_of
 MAX_LINE = 16384
 """Characters of a line that reports something; longer ones are dumps."""
 
-ROOM = 32 << 20
+ROOM = 8 << 20
 """Bytes of shapes that are remembered; a console prints a few dozen of them over and over."""
 
 PLAN = 1000

@@ -79,7 +79,7 @@ _PROSE = _words(
 _SECOND_WORDS = _words("norm rate scale score time error rmse reward return")
 """Words that only mean something with the one before: ``grad norm``."""
 
-_AXIS_NEEDS_ONE = frozenset({"epochs", "iterations", "updates", "timesteps", "index", "idx"})
+_PLURALS = frozenset({"epochs", "iterations", "updates", "timesteps", "index", "idx"})
 """Plurals with which settings are printed, not where the training is."""
 
 _SETTINGS = re.compile(
@@ -287,36 +287,50 @@ class _Parser:
 
     def _named(self, at: int, key: _Key) -> None:
         name = key.name
-        if name.lower() in SPLITS:  # "Test: [0/98]"
-            self._look_for_split(name)
-            if self.texts[at].strip().endswith("[") and self._closes(at):
-                self._bracket(at)
-            return
-        if PRIVATE.match(self.shape):
+        private = PRIVATE.match(self.shape) is not None
+        if private:
             name = STEP_NAMES.get(name, name)
         axis = axis_rank(name)
-        if axis is not None and axis[1] is not Axis.INDEX and not self._is_plural(name):
-            self._count(at, axis[1], axis[0])
-            self.roles.add(Role.STEP)
-            if len([c for c in self.counters if c.axis is axis[1]]) > 1:
-                self.columns.setdefault(name, at)
-            return
-        declared = NAMES.get(name) if PRIVATE.match(self.shape) else None
-        role = Role.LOSS if declared else classify(name).role
-        if name in self.wanted:
-            role = Role.LOSS
-        if not key.explicit and role in (Role.UNKNOWN, Role.OTHER):
-            return
-        name = self._with_split(name, role)
-        if name not in self.columns:
-            self.columns[name] = at
-            self.roles.add(role)
-            total = self._total(at)
-            if role is Role.METRIC and total is not None:
-                self.ratio[at] = total
+        if name.lower() in SPLITS:
+            self._split(at, name)
+        elif axis is not None and axis[1] is not Axis.INDEX and name.lower() not in _PLURALS:
+            self._place(at, name, *axis)
+        elif name in self.wanted or (private and name in NAMES):
+            self._value(at, name, Role.LOSS)
+        else:
+            role = classify(name).role
+            if key.explicit or role not in (Role.UNKNOWN, Role.OTHER):
+                self._value(at, name, role)
 
-    def _is_plural(self, name: str) -> bool:
-        return name.lower() in _AXIS_NEEDS_ONE
+    def _split(self, at: int, name: str) -> None:
+        """``Test: [0/98]``, ``Train: 3 [  50/1251 (  4%)]``."""
+        self._look_for_split(name)
+        if self.texts[at].strip().endswith("[") and self._closes(at):
+            self._bracket(at)
+        elif self.texts[at + 1].strip() == "[" and self._total(at + 1) is not None:
+            self._count(at, Axis.EPOCH)
+
+    def _place(self, at: int, name: str, rank: int, axis: Axis) -> None:
+        if any(one.axis is axis for one in self.counters):
+            self.columns.setdefault(name, at)
+        self._count(at, axis, rank)
+        self.roles.add(Role.STEP)
+
+    def _value(self, at: int, name: str, role: Role) -> None:
+        name = self._with_split(name, role)
+        if name in self.columns:
+            return
+        self.columns[name] = at + self._is_running(at)
+        self.roles.add(role)
+        total = self._total(at)
+        if role is Role.METRIC and total is not None:
+            self.ratio[at] = total
+
+    def _is_running(self, at: int) -> bool:
+        """Whether the average so far follows, in a line about a pass over held-out data."""
+        if self.lead is None or self.lead is Split.TRAIN or at + 2 >= len(self.texts):
+            return False
+        return self.texts[at + 1].strip() == "("
 
     def _with_split(self, name: str, role: Role) -> str:
         """``val/loss`` for the ``loss`` of a line, or of a part of it, that is about ``val``."""
