@@ -68,7 +68,9 @@ def test_documentation_order_is_by_family() -> None:
     assert families == [
         "finite",
         "loss",
+        "floors",
         "gradients",
+        "scaling",
         "schedule",
         "plan",
         "resume",
@@ -274,6 +276,8 @@ def test_levels_are_what_the_catalogue_says() -> None:
         "TP-FLAT",
         "TP-DIVERGE",
         "TP-DEAD-RUN",
+        "TP-LOSS-CLAMPED",
+        "TP-LOSS-SCALE-COLLAPSE",
         "TP-ZERO-GRAD",
         "TP-ZERO-LR",
         "TP-ZERO-LR-PARTIAL",

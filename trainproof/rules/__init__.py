@@ -5,7 +5,9 @@ from __future__ import annotations
 # isort: off
 from . import finite as finite
 from . import loss as loss
+from . import floors as floors
 from . import gradients as gradients
+from . import scaling as scaling
 from . import schedule as schedule
 from . import plan as plan
 from . import resume as resume

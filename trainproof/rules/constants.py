@@ -21,7 +21,19 @@ NEAR = 1e-3
 """Relative distance within which a value sits at one of them."""
 
 
-def clamp_at(value: float) -> str | None:
+EXACTLY = 2e-5
+"""Relative distance at which a printed value is one of them: 16.118 is -ln(1e-7)."""
+
+
+def clamp_at(value: float, near: float = NEAR) -> str | None:
     """The name of the clamp constant at which the value sits, if any."""
-    found = (name for name, bound in CLAMPS.items() if abs(value - bound) <= NEAR * bound)
+    found = (name for name, bound in CLAMPS.items() if abs(value - bound) <= near * bound)
     return next(found, None)
+
+
+def softmax_twice(classes: int) -> float:
+    """The least cross-entropy of a softmax that is fed probabilities: they differ by at most 1.
+
+    0.3133 for 2 classes, 1.4612 for 10, 5.9095 for 1,000.
+    """
+    return math.log(math.e + classes - 1) - 1

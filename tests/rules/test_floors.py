@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from trainproof.model.data import Facts, Floats, Regime
+from trainproof.model.outcome import Cell, Level, Skip
+from trainproof.rules.examples import series, view
+
+from .curves import learning, noise
+from .judging import is_clean, judge, level, measured, prose, skipped
+
+CLAMPED = "TP-LOSS-CLAMPED"
+TWICE = "TP-SOFTMAX-TWICE"
+
+# --- clamps ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [87.3365, 16.118, 13.8155, 100.0, -math.log(1e-12)])
+def test_a_loss_that_ends_at_a_clamp_fails(value: float) -> None:
+    values = [*learning(30).tolist(), *([value] * 25)]
+    cell = judge(CLAMPED, view(series("loss", values)))
+    assert level(cell) == (Level.FAIL, "")
+    assert measured(cell)["tail"] == 25
+
+
+def test_the_constant_is_named() -> None:
+    cell = judge(CLAMPED, view(series("loss", [16.118] * 25)))
+    assert prose(cell).message == (
+        "loss is 16.118 from step 1 to the end: -ln(1e-7), at which the logarithm is clamped."
+    )
+
+
+def test_a_few_rows_at_the_end_are_not_decided() -> None:
+    values = [*learning(30).tolist(), *([100.0] * 6)]
+    assert skipped(judge(CLAMPED, view(series("loss", values)))) is Skip.UNDECIDED
+
+
+def test_a_loss_that_passes_by_is_clean() -> None:
+    assert is_clean(judge(CLAMPED, view(series("loss", np.linspace(101, 99, 400).tolist()))))
+
+
+def test_a_loss_that_hovers_near_a_constant_does_not_fail() -> None:
+    values = 100 + 0.05 * noise(400)
+    assert not judge(CLAMPED, view(series("loss", values.tolist()))).hits
+
+
+def test_a_recovery_is_clean() -> None:
+    values = [*([87.3365] * 30), *learning(30).tolist()]
+    assert is_clean(judge(CLAMPED, view(series("loss", values))))
+
+
+def test_a_game_may_sit_there() -> None:
+    one = view(series("loss", [100.0] * 30), regime=Regime.ADVERSARIAL)
+    assert skipped(judge(CLAMPED, one)) is Skip.REGIME
+
+
+# --- two softmaxes --------------------------------------------------------------------------------
+
+
+def stopped(floor: float = 1.4612, count: int = 90) -> Floats:
+    return floor + 0.8 * 0.9 ** np.arange(count) + 0.001 * np.abs(noise(count))
+
+
+def twice(loss: Floats, accuracy: float | None = 0.99, classes: int | None = None) -> Cell:
+    members = [series("loss", loss.tolist())]
+    if accuracy is not None:
+        members.append(series("accuracy", [accuracy] * len(loss)))
+    return judge(TWICE, view(*members, facts=Facts(num_classes=classes)))
+
+
+def test_the_floor_of_ten_classes_beside_right_answers_is_a_warning() -> None:
+    cell = twice(stopped())
+    assert level(cell) == (Level.WARN, "")
+    assert measured(cell)["classes"] == 10
+
+
+def test_declared_classes_are_used() -> None:
+    assert measured(twice(stopped(0.7437), classes=4))["classes"] == 4
+    assert is_clean(twice(stopped(0.7437)))
+
+
+def test_a_loss_that_was_ever_below_is_clean() -> None:
+    values = stopped()
+    values[40] = 1.2
+    assert is_clean(twice(values))
+
+
+def test_a_model_that_is_often_wrong_may_have_that_loss() -> None:
+    assert skipped(twice(stopped(), 0.5)) is Skip.UNDECIDED
+
+
+def test_without_an_accuracy_it_is_not_decided() -> None:
+    assert skipped(twice(stopped(), None)) is Skip.UNDECIDED
+
+
+def test_a_loss_on_its_way_through_the_floor_is_clean() -> None:
+    assert is_clean(twice(np.linspace(2.3, 1.46, 90)))

@@ -1,0 +1,171 @@
+"""Levels that a loss has because of how it is computed, not of what was learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import numpy as np
+
+from trainproof.model.data import Facts, Regime, Role, Series, Split
+from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Undecided, Value
+from trainproof.model.rule import Doc
+
+from .constants import CLAMPS, EXACTLY, clamp_at, softmax_twice
+from .examples import falling, series, view
+from .interface import Bound, Companions, Declared, Each, Example, Which, rule, where
+from .statistics import median, screen, stretches
+
+GAMES = (Regime.REINFORCEMENT, Regime.ADVERSARIAL)
+
+COMMON_CLASSES = (10, 100, 1000)
+"""Numbers of classes that are tried where the run declares none."""
+
+
+@rule(
+    id="TP-LOSS-CLAMPED",
+    title="The loss sits at the constant of a clamp",
+    level=Level.FAIL,
+    message="{series} is {value:.6g} from step {first_step} to the end: {clamp}, at which the"
+    " logarithm is clamped.",
+    evidence="The last {tail} of {points} values lie within 2 in 100,000 of that constant (from"
+    " {in_a_row} on they count).",
+    needs={"loss": Each((Role.LOSS,), Split.TRAIN, points=20, which=Which.PRINCIPAL)},
+    measures={
+        "points": "values logged",
+        "value": "the value at the end",
+        "tail": "values at the end that are at the constant",
+        "clamp": "the constant",
+    },
+    doc=Doc(
+        measures="How many of the last values of the training loss are the negative logarithm of"
+        " one of the usual epsilons, or 100.",
+        means="Every sample gets a probability of 0 for its own class, and the clamp that keeps the"
+        " logarithm finite stands in for the loss: its gradient is 0.",
+        does_not_mean="That the clamp is at fault: it hides outputs that are saturated.",
+        guards=(
+            "Twenty values at the end at least, each equal to the constant to five digits: a loss"
+            " that passes by, or hovers near it, does not count.",
+            "Adversarial and reinforcement training are out of scope.",
+        ),
+        references=(
+            "caffe #1255, PSPNet #63, caffe-wrn #1: 87.3365, the logarithm of the least float32",
+            "PyTorch BCELoss: logarithms are clamped at -100; Keras: epsilon 1e-7",
+        ),
+    ),
+    not_for=GAMES,
+    fires=Example(
+        "87.3365 after a few rows",
+        view(series("loss", [*falling(10, 6, 5), *([87.3365] * 30)])),
+    ),
+    silent=Example("a falling loss", view(series("loss", falling(40)))),
+)
+def clamped(
+    loss: Series,
+    *,
+    in_a_row: Annotated[int, Bound("values", "at the end that count", ge=5)] = 20,
+) -> Outcome:
+    end = float(loss.values[-1])
+    measured: dict[str, Value] = {"points": len(loss), "value": end}
+    clamp = clamp_at(end, EXACTLY)
+    if clamp is None:
+        return Clean(measured)
+    bound = CLAMPS[clamp]
+    tail = stretches(np.abs(loss.values - bound) <= EXACTLY * bound).tail
+    measured |= {"tail": tail, "clamp": clamp}
+    if tail < in_a_row:
+        return Undecided(measured)
+    return Fired((Evidence(where(loss, len(loss) - tail), measured),))
+
+
+@rule(
+    id="TP-SOFTMAX-TWICE",
+    title="The loss stops at the floor of two softmaxes",
+    level=Level.WARN,
+    message="{series} stops at {end:.4g}, the least that a cross-entropy over {classes} classes can"
+    " be when its input has been through a softmax already ({floor:.4g}), while {accuracy} is at"
+    " {reached:.3g}.",
+    evidence="The last third of {points} values lies within half a percent of that floor, and none"
+    " lies below.",
+    needs={
+        "loss": Each((Role.LOSS,), points=30, which=Which.OBJECTIVE),
+        "metrics": Companions(Role.METRIC),
+        "facts": Declared(),
+    },
+    measures={
+        "points": "values logged",
+        "end": "median of the last third",
+        "least": "lowest value",
+        "classes": "declared number of classes, or 10, 100 or 1,000",
+        "floor": "logarithm of e + C - 1, less 1",
+        "accuracy": "the accuracy on the same split",
+        "reached": "its median over the last third",
+    },
+    doc=Doc(
+        measures="The last third of the loss against ln(e + C - 1) - 1, for the declared number of"
+        " classes C or 10, 100 and 1,000, and the accuracy.",
+        means="Nearly all answers are right, yet the loss is as large as a softmax of"
+        " probabilities must leave it. Its gradients are small, and training is slow.",
+        does_not_mean="That the model is bad: the order of its answers is right.",
+        guards=(
+            "The accuracy, on the split of the loss, must be 95 % or more: a plain cross-entropy is"
+            " far lower then.",
+            "Every value of the last third must be at the floor, and none below it.",
+        ),
+        references=("SciCo #2, CGES #1, tflearn PR #562: softmax before a loss that applies it",),
+    ),
+    not_for=(*GAMES, Regime.PREFERENCE),
+    fires=Example(
+        "1.4612 at an accuracy of 0.99",
+        view(
+            series("loss", [1.4612 + 0.8 * 0.8**i for i in range(60)]),
+            series("accuracy", [0.99] * 60),
+        ),
+    ),
+    silent=Example(
+        "a falling loss",
+        view(series("loss", falling(60)), series("accuracy", [0.99] * 60)),
+    ),
+)
+def softmax_floor(
+    loss: Series,
+    metrics: tuple[Series, ...],
+    facts: Facts,
+    *,
+    near: Annotated[float, Bound("share", "of the floor: values at it", ge=0)] = 5e-3,
+    right: Annotated[float, Bound("accuracy", "from which the two contradict", ge=0)] = 0.95,
+) -> Outcome:
+    ending = loss.values[-(len(loss) // 3) :]
+    measured: dict[str, Value] = {
+        "points": len(loss),
+        "end": median(ending),
+        "least": float(loss.values.min()),
+    }
+    candidates = COMMON_CLASSES if facts.num_classes is None else (facts.num_classes,)
+    classes = next((c for c in candidates if _at_floor(loss, c, near)), None)
+    if classes is None:
+        return Clean(measured)
+    measured |= {"classes": classes, "floor": softmax_twice(classes)}
+    accuracy = _accuracy(metrics, loss.split)
+    if accuracy is None:
+        return Undecided(measured)
+    reached = median(accuracy.values[-max(1, len(accuracy) // 3) :])
+    measured |= {"accuracy": accuracy.tag, "reached": reached}
+    if reached < right:
+        return Undecided(measured)
+    return Fired((Evidence(where(loss, -len(ending)), measured),))
+
+
+def _at_floor(loss: Series, classes: int, near: float) -> bool:
+    floor = softmax_twice(max(2, classes))
+    ending = loss.values[-(len(loss) // 3) :]
+    return bool(ending.max() <= (1 + near) * floor and loss.values.min() >= (1 - near) * floor)
+
+
+def _accuracy(metrics: Iterable[Series], split: Split) -> Series | None:
+    found = (
+        one
+        for one in metrics
+        if one.split is split and "acc" in one.tag.lower() and not screen(one).nonfinite
+    )
+    return max(found, key=len, default=None)
