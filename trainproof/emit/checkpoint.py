@@ -68,7 +68,7 @@ def _files(style: Style, subjects: Sequence[SubjectReport], verbose: bool) -> It
         return
     rows = [row for subject in subjects for row in _rows(style, subject)]
     shown = rows if verbose else rows[:FILES]
-    wide = min(_NAME_CELLS, max(cells(label) for _, label, _ in shown))
+    wide = min(_NAME_CELLS, max(4, *(cells(label) for _, label, _ in shown)))
     titles = ("tensors", "parameters", "not finite", "zero")
     head = f"{'layout':14} {'size':>8}  {'read':14} {'checksums':11}"
     columns = " ".join(f"{title:>12}" for title in titles)
@@ -134,7 +134,7 @@ def _tensors(style: Style, subjects: Sequence[SubjectReport]) -> Iterator[str]:
         yield ""
         yield style.title(f"Tensors of {printable(name(subject))}")
         names = [cells(printable(one.name)) for one in subject.tensors]
-        wide = min(_TENSOR_CELLS, max(names, default=4))
+        wide = min(_TENSOR_CELLS, max([4, *names]))
         head = f"{'type':10} {'shape':18} {'not finite':>12} {'zero':>8} {'abs-max':>11}"
         yield style.paint(f"  {fit('name', wide)}  {head}", "faint")
         yield from (f"  {_row(one, wide)}" for one in subject.tensors)

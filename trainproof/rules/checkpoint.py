@@ -127,7 +127,7 @@ _WORDS = {
     DefectCode.PICKLE: "the pickle is malformed",
     DefectCode.BYTE_ORDER: "the byte order is none that exists",
     DefectCode.HEADER: "the header is wrong",
-    DefectCode.CONTAINER_ODD: "the archive is not as torch writes it",
+    DefectCode.CONTAINER_ODD: "the container has more in it than belongs there",
     DefectCode.COMPRESSED_STORAGE: "data are compressed, which torch.load(mmap=True) ignores",
     DefectCode.PICKLE_TAIL: "something follows the pickle",
     DefectCode.DUPLICATE_KEY: "a name occurs twice, and the last one counts",

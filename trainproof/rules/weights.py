@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.outcome import Evidence, Level, Outcome, Value, Where
 from trainproof.model.rule import Doc, SubjectKind, Variant
-from trainproof.model.tensors import Depth, Extent, Group, Layout, TensorInfo, TensorStats
+from trainproof.model.tensors import Depth, Extent, Group, Kind, Layout, TensorInfo, TensorStats
 
 from .interface import Example, rule
 from .saved import UNREAD, Saved, is_float, named, settle, total, unmeasured, weights
@@ -228,8 +228,18 @@ def _matrices(file: SavedFile) -> Iterator[TensorInfo]:
         "shape": "the shape of the first",
         **UNREAD,
     },
+    variants={
+        "meta": Variant(
+            Level.FAIL,
+            "{bad:,} of {tensors:,} parameters in {artifact} were saved without their data:"
+            " {names}.",
+            "They are on the meta device, which holds shapes only; the first has the shape"
+            " {shape}.",
+        )
+    },
     doc=Doc(
-        measures="Tensors named as weights or biases whose shape has a zero in it.",
+        measures="Tensors named as weights or biases whose shape has a zero in it, and tensors of"
+        " the meta device.",
         means="Parameters that are partitioned over processes were saved without being gathered"
         " (DeepSpeed ZeRO stage 3): the file holds names and nothing else.",
         does_not_mean="That they are lost: the optimizer's files may hold them (zero_to_fp32.py).",
@@ -248,15 +258,12 @@ def empty(checkpoint: Checkpoint) -> Outcome:
     for file in checkpoint.files:
         named_so = [one for one in file.tensors if _is_parameter(one)]
         looked += len(named_so)
-        bad = [one for one in named_so if 0 in (one.shape or ())]
-        if bad:
-            measured: dict[str, Value] = {
-                "tensors": len(named_so),
-                "bad": len(bad),
-                "names": named(one.name for one in bad),
-                "shape": str(list(bad[0].shape or ())),
-            }
-            found.append(Evidence(_at(bad), measured))
+        for variant, bad in (
+            ("", [one for one in named_so if 0 in (one.shape or ())]),
+            ("meta", [one for one in named_so if one.kind is Kind.META]),
+        ):
+            if bad:
+                found.append(Evidence(_at(bad), _without_values(bad, len(named_so)), variant))
     return settle(
         checkpoint,
         found,
@@ -266,8 +273,18 @@ def empty(checkpoint: Checkpoint) -> Outcome:
     )
 
 
+def _without_values(bad: list[TensorInfo], looked: int) -> dict[str, Value]:
+    return {
+        "tensors": looked,
+        "bad": len(bad),
+        "names": named(one.name for one in bad),
+        "shape": str(list(bad[0].shape or ()))[:100],
+    }
+
+
 def _is_parameter(one: TensorInfo) -> bool:
-    return one.group is Group.MODEL and _leaf(one.name) in ("weight", "bias", "kernel")
+    named_so = _leaf(one.name) in ("weight", "bias", "kernel") or one.kind is Kind.META
+    return one.group is Group.MODEL and named_so
 
 
 def _unlisted(file: SavedFile) -> bool:

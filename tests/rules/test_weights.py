@@ -1,0 +1,147 @@
+"""Rules about the numbers in checkpoints."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.judging import judge, level
+from trainproof.model.data import RunView
+from trainproof.model.outcome import Level, Skip, State
+from trainproof.model.tensors import (
+    CheckpointDirectory,
+    DirectoryKind,
+    Group,
+    Kind,
+    Layout,
+    TensorInfo,
+    TensorStats,
+    Unread,
+)
+from trainproof.rules.saved_examples import PATH, saved, tensor, zero
+
+
+def masked(name: str) -> RunView:
+    stats = TensorStats(4, 0, 0, 2, 2, 0.0, 0.0, 0.0)
+    return saved(TensorInfo(name, "float32", (2, 2), 16, PATH, stats), tensor("fc.weight"))
+
+
+def test_each_file_with_values_that_are_not_finite_is_told_with_its_counts() -> None:
+    view = saved(tensor("a", nan=2), tensor("b", inf=3), tensor("c"))
+    cell = judge("TP-CKPT-NAN", view)
+    assert level(cell) == (Level.FAIL, "")
+    assert cell.hits[0].evidence.where.tensor == "a"
+    assert cell.hits[0].evidence.measured == {
+        "tensors": 3,
+        "bad": 2,
+        "names": "a, b",
+        "nan": 2,
+        "inf": 3,
+        "elements": 32,
+    }
+
+
+def test_optimizer_state_is_a_warning_of_its_own() -> None:
+    view = saved(tensor("w"), tensor("optimizer/exp_avg", nan=1, group=Group.OPTIMIZER))
+    assert level(judge("TP-CKPT-NAN", view)) == (Level.WARN, "optimizer")
+
+
+def test_a_best_value_that_starts_at_infinity_is_no_finding() -> None:
+    view = saved(tensor("w"), tensor("callbacks/best", (1,), inf=1, group=Group.STATE))
+    assert judge("TP-CKPT-NAN", view).state is State.CLEAN
+
+
+def test_negative_infinity_belongs_in_a_mask_and_nowhere_else() -> None:
+    assert judge("TP-CKPT-NAN", masked("attn.causal_mask")).state is State.CLEAN
+    assert judge("TP-CKPT-NAN", masked("attn.q_proj.weight")).state is State.FIRED
+
+
+def test_arrays_need_not_be_weights() -> None:
+    view = saved(tensor("arr_0", nan=1), layout=Layout.NPZ)
+    assert level(judge("TP-CKPT-NAN", view)) == (Level.WARN, "arrays")
+
+
+def test_one_tensor_that_was_not_measured_keeps_the_rule_open() -> None:
+    view = saved(tensor("a"), tensor("b", measured=False))
+    (check,) = judge("TP-CKPT-NAN", view).checks
+    assert check.skip is Skip.NEED_UNREADABLE
+    assert check.measured["first_unread"] == "model.pt: b (it was not read)"
+
+
+def test_an_object_of_torch_that_was_not_read_keeps_the_rule_open() -> None:
+    nested = Unread("n", "torch._tensor._rebuild_from_type_v2: a part of it is no tensor")
+    assert judge("TP-CKPT-NAN", saved(tensor("a"), unread=(nested,))).state is State.NOT_CHECKED
+    own = Unread("args", "an object of argparse.Namespace")
+    assert judge("TP-CKPT-NAN", saved(tensor("a"), unread=(own,))).state is State.CLEAN
+
+
+def test_a_checkpoint_without_weights_is_not_judged_by_them() -> None:
+    for id in ("TP-CKPT-NAN", "TP-CKPT-ZERO", "TP-CKPT-BN", "TP-CKPT-LORA-B", "TP-CKPT-ADAM"):
+        assert judge(id, saved(tensor("ids", dtype="int64"))).skip is Skip.NOT_SAVED
+
+
+def test_a_matrix_of_zeros_is_a_warning() -> None:
+    view = saved(zero("layers.0.fc.weight"), tensor("layers.1.fc.weight"))
+    assert level(judge("TP-CKPT-ZERO", view)) == (Level.WARN, "")
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        zero("fc.bias", (16,)),
+        zero("q.lora_B.default.weight"),
+        zero("blocks.0.adaLN_modulation.1.weight"),
+        zero("control.zero_convs.0.weight"),
+        zero("pos_embed.weight"),
+        zero("fc.weight", (3, 3)),
+        zero("fc.weight", dtype="int8"),
+    ],
+    ids=lambda one: one.name,
+)
+def test_what_is_zero_at_the_start_by_its_role_is_no_finding(one: TensorInfo) -> None:
+    assert judge("TP-CKPT-ZERO", saved(one, tensor("head.weight"))).state is State.CLEAN
+
+
+def test_a_parameter_without_values_fails_and_an_empty_buffer_does_not() -> None:
+    assert level(judge("TP-CKPT-EMPTY", saved(tensor("fc.weight", (0,))))) == (Level.FAIL, "")
+    view = saved(tensor("cache", (0, 4)), tensor("fc.weight"))
+    assert judge("TP-CKPT-EMPTY", view).state is State.CLEAN
+
+
+def test_a_tensor_of_the_meta_device_has_no_data() -> None:
+    one = TensorInfo("w", "float32", (2, 2), 16, PATH, None, "no data", Kind.META)
+    assert level(judge("TP-CKPT-EMPTY", saved(one))) == (Level.FAIL, "meta")
+
+
+def test_a_running_variance_is_neither_negative_nor_nan() -> None:
+    for bad in (tensor("bn.running_var", (4,), low=-1e-3), tensor("bn.running_var", (4,), nan=1)):
+        assert level(judge("TP-CKPT-BN", saved(bad))) == (Level.FAIL, "")
+    view = saved(tensor("bn.running_mean", (4,), low=-5), tensor("bn.running_var", (4,), low=0))
+    assert judge("TP-CKPT-BN", view).state is State.CLEAN
+
+
+def test_an_adapter_that_never_moved_fails_and_one_that_moved_in_part_warns() -> None:
+    a = tensor("q.lora_A.weight")
+    none = saved(a, zero("q.lora_B.weight"), zero("v.lora_B.weight"))
+    some = saved(a, zero("q.lora_B.weight"), tensor("v.lora_B.weight"))
+    assert level(judge("TP-CKPT-LORA-B", none)) == (Level.FAIL, "")
+    assert level(judge("TP-CKPT-LORA-B", some)) == (Level.WARN, "some")
+
+
+def test_an_adapter_that_was_saved_at_step_0_has_not_been_trained() -> None:
+    start = CheckpointDirectory("checkpoint-0", DirectoryKind.TRAINER, (PATH,), 0)
+    view = saved(zero("q.lora_B.weight"), directories=(start,))
+    assert judge("TP-CKPT-LORA-B", view).state is State.CLEAN
+
+
+def test_only_fp16_has_the_end_of_its_range_at_65504() -> None:
+    clipped = tensor("w", dtype="float16", low=-65504.0)
+    assert level(judge("TP-CKPT-FP16-RANGE", saved(clipped))) == (Level.WARN, "")
+    assert judge("TP-CKPT-FP16-RANGE", saved(tensor("w", high=65504.0))).skip is Skip.NOT_SAVED
+
+
+def test_a_mean_of_squares_is_not_negative() -> None:
+    name = "optimizer/state/0/exp_avg_sq"
+    bad = saved(tensor(name, low=-1e-9, group=Group.OPTIMIZER))
+    assert level(judge("TP-CKPT-ADAM", bad)) == (Level.FAIL, "")
+    first = saved(tensor("optimizer/state/0/exp_avg", low=-1, group=Group.OPTIMIZER))
+    assert judge("TP-CKPT-ADAM", first).skip is Skip.NOT_SAVED

@@ -1,0 +1,83 @@
+"""Finding checkpoints, and the files that are one together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.saved import safetensors_bytes, torch_bytes, write
+from trainproof.checkpointing import Found, find
+from trainproof.model.artifact import Content, Run, Unjudged
+from trainproof.model.rule import SubjectKind
+from trainproof.stores import open_store
+
+
+def found(root: Path) -> list[Found]:
+    return list(find(open_store(str(root)), str(root)))
+
+
+def files(root: Path) -> dict[str, list[str]]:
+    """Id of each checkpoint to the paths of its files."""
+    runs = [one for one in found(root) if isinstance(one, Run)]
+    assert all(run.subject is SubjectKind.CHECKPOINT for run in runs)
+    return {run.id: [artifact.path for artifact in run.artifacts] for run in runs}
+
+
+def test_each_file_is_a_checkpoint_of_its_own(tmp_path: Path) -> None:
+    write(tmp_path / "a.pt", torch_bytes())
+    write(tmp_path / "sub" / "b.safetensors", safetensors_bytes())
+    assert files(tmp_path) == {"a.pt": ["a.pt"], "sub/b.safetensors": ["sub/b.safetensors"]}
+
+
+def test_logs_and_sources_are_passed_over(tmp_path: Path) -> None:
+    write(tmp_path / "log.jsonl", b'{"loss": 1}\n')
+    write(tmp_path / "train.py", b"import torch\n")
+    write(tmp_path / "notes", b"nothing in particular\n")
+    assert found(tmp_path) == []
+
+
+def test_a_name_without_a_suffix_is_told_by_its_content(tmp_path: Path) -> None:
+    write(tmp_path / "weights_final", torch_bytes())
+    write(tmp_path / "blob", safetensors_bytes())
+    assert sorted(files(tmp_path)) == ["blob", "weights_final"]
+
+
+def test_what_the_caller_names_is_always_judged(tmp_path: Path) -> None:
+    path = write(tmp_path / "notes.txt", b"nothing in particular\n")
+    assert files(path) == {"notes.txt": ["notes.txt"]}
+
+
+def test_a_generic_name_over_an_unknown_content_is_listed_and_not_judged(tmp_path: Path) -> None:
+    write(tmp_path / "data.bin", b"\x07\x01\x02\x03" * 10)
+    (one,) = found(tmp_path)
+    assert isinstance(one, Unjudged)
+    assert one.content is Content.UNSUPPORTED
+
+
+def test_a_git_lfs_pointer_under_the_name_of_a_checkpoint_is_judged(tmp_path: Path) -> None:
+    write(tmp_path / "model.pt", b"version https://git-lfs.github.com/spec/v1\n")
+    assert files(tmp_path) == {"model.pt": ["model.pt"]}
+
+
+def test_shards_are_one_checkpoint_and_a_stray_file_beside_them_another(tmp_path: Path) -> None:
+    names = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    for name in (*names, "other.pt"):
+        write(tmp_path / "m" / name, safetensors_bytes())
+    assert files(tmp_path) == {
+        "m": [f"m/{name}" for name in names],
+        "m/other.pt": ["m/other.pt"],
+    }
+
+
+def test_a_directory_of_a_trainer_knows_what_is_beside_its_checkpoints(tmp_path: Path) -> None:
+    home = tmp_path / "checkpoint-10"
+    for name in ("model.safetensors", "optimizer.pt", "scheduler.pt"):
+        write(home / name, safetensors_bytes())
+    write(home / "trainer_state.json", b"{}")
+    write(home / "global_step10" / "note.json", b"{}")
+    (run,) = (one for one in found(tmp_path) if isinstance(one, Run))
+    assert run.id == "checkpoint-10"
+    assert len(run.artifacts) == 3
+    assert run.beside == (
+        "checkpoint-10/global_step10/note.json",
+        "checkpoint-10/trainer_state.json",
+    )
