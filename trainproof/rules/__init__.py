@@ -15,6 +15,7 @@ from . import evaluation as evaluation
 from . import gain as gain
 from . import best as best
 from . import reward as reward
+from . import policy as policy
 from . import adversarial as adversarial
 from . import throughput as throughput
 from . import integrity as integrity

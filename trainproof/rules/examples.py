@@ -33,6 +33,13 @@ IDENTITIES: dict[str, Identity] = {
     "eval_accuracy": Identity(Role.METRIC, "accuracy", Split.EVAL, direction=Direction.HIGHER),
     "accuracy": Identity(Role.METRIC, "accuracy", direction=Direction.HIGHER),
     "reward": Identity(Role.REWARD, "reward", direction=Direction.HIGHER),
+    "reward_std": Identity(Role.OTHER, "reward_std"),
+    "rewards/margins": Identity(
+        Role.REWARD, "rewards_margins", component="margins", direction=Direction.HIGHER
+    ),
+    "rewards/accuracies": Identity(Role.METRIC, "rewards_accuracies", direction=Direction.HIGHER),
+    "clipped_ratio": Identity(Role.OTHER, "completions_clipped_ratio"),
+    "kl": Identity(Role.KL, "kl"),
     "learning_rate": Identity(Role.LR, "learning_rate"),
     "grad_norm": Identity(Role.GRAD_NORM, "grad_norm"),
     "loss_scale": Identity(Role.LOSS_SCALE, "loss_scale"),

@@ -73,7 +73,8 @@ class Each:
     (0 by default: filtering them out and judging the rest is how a NaN run gets a PASS).
     ``from_start``: the series must cover the start of the run. ``screened``: a series that is
     logged as a loss and cannot be one is not judged as one. ``parts``: only the parts in whose
-    name one of these words stands (``disc`` in ``disc_real``).
+    name one of these words stands (``disc`` in ``disc_real``). ``named``: only series of which
+    the name without split and separators is one of these.
     """
 
     roles: tuple[Role, ...]
@@ -84,12 +85,15 @@ class Each:
     from_start: bool = False
     screened: bool = True
     parts: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
 
     def describe(self) -> str:
         what = " or ".join(self.roles)
         parts = [f"each {'' if self.split is None else self.split + ' '}{what} series"]
         if self.parts:
             parts.append(f"parts named {' or '.join(sorted(self.parts))}")
+        if self.named:
+            parts.append(f"named {' or '.join(sorted(self.named))}")
         if self.which is not Which.ALL:
             parts.append("totals where there are any")
         if self.which is Which.OBJECTIVE:
@@ -116,6 +120,8 @@ class Each:
         found = [s for role in self.roles for s in attempt.select(role, self.split)]
         if self.parts:
             found = [s for s in found if self.parts & set((s.identity.component or "").split("_"))]
+        if self.named:
+            found = [s for s in found if s.identity.base in self.named]
         if self.which is Which.OBJECTIVE:
             found = [s for s in found if s.split is Split.TRAIN] or found
         if self.which is not Which.ALL:
