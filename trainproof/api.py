@@ -33,7 +33,8 @@ from .model.report import (
 from .model.rule import RuleInfo, SubjectKind
 from .model.tensors import Depth
 from .model.wire import RunResult, Settings, Task
-from .readers import READERS
+from .readers import READERS, third_party
+from .readers.interface import Reader
 from .rules import REGISTRY
 from .stores import open_store
 from .stores.interface import StoreError
@@ -44,8 +45,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class _Found:
-    """What the walks of all roots brought together. ``baselines``: the runs to compare with."""
+    """What the walks of all roots brought together. ``baselines``: the runs to compare with.
+    ``readers`` recognise it."""
 
+    readers: tuple[Reader, ...] = ()
     runs: list[Run] = field(default_factory=list)
     baselines: tuple[Run, ...] = ()
     unjudged: list[Unjudged] = field(default_factory=list)
@@ -98,11 +101,13 @@ def failed(error: str) -> Report:
 
 
 def _find(config: Config, stack: ExitStack) -> _Found:
-    found = _Found()
+    plugins = third_party()
+    found = _Found(readers=(*plugins.readers, *READERS))
     for root in config.paths:
         found.runs += _runs(root, config, found, stack)
     if config.baseline is not None:
         found.baselines = _baselines(config.baseline, config, found, stack)
+    found.faults += plugins.faults()
     return found
 
 
@@ -180,7 +185,7 @@ def _walk(
             exclude=config.exclude,
             spool=spool,
         )
-        return list(discover(store, root, READERS, config.format_hint))
+        return list(discover(store, root, found.readers, config.format_hint))
     except StoreError as error:
         return [error]
 

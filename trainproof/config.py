@@ -12,7 +12,7 @@ from .model.data import Role
 from .model.outcome import Value
 from .model.report import Anchor, FailOn
 from .model.rule import Threshold
-from .readers import READERS
+from .readers import READERS, reader, third_party
 from .rules import REGISTRY
 
 FILES = ("trainproof.toml", "pyproject.toml")
@@ -65,8 +65,7 @@ class Config:
         for role, tag in self.tags:
             _require(role in MAPPABLE and bool(tag), f"cannot map {role}={tag}: {_roles()}")
         if self.format_hint is not None:
-            names = sorted(r.name for r in READERS)
-            _require(self.format_hint in names, f"unknown format {self.format_hint!r}: {names}")
+            _check_format(self.format_hint)
         _require(self.timeout > 0, "the timeout must be positive")
         _require(self.memory_limit >= 0 and self.jobs >= 0, "limits must not be negative")
         for id, values in self.thresholds.items():
@@ -86,6 +85,14 @@ def _roles() -> str:
 
 def _matches(id: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(id, pattern) for pattern in patterns)
+
+
+def _check_format(name: str) -> None:
+    try:
+        reader(name)
+    except KeyError:
+        names = sorted(one.name for one in (*READERS, *third_party().readers))
+        raise ConfigError(f"unknown format {name!r}: {names}") from None
 
 
 def _check_thresholds(id: str, values: Mapping[str, Value]) -> None:

@@ -1,6 +1,8 @@
-"""Readers: the table of built-ins, in order of claim."""
+"""Readers: the table of built-ins, in order of claim; ``plugins`` adds those of third parties."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from .catboost import CatBoostDocument, CatBoostTable
 from .console import ConsoleText
@@ -18,6 +20,9 @@ from .settings import JsonSettings, YamlSettings
 from .tfevents import TfEvents
 from .wandb import Wandb, WandbSummary
 from .yolo import YoloResults
+
+if TYPE_CHECKING:
+    from .plugins import ThirdParty
 
 READERS: tuple[Reader, ...] = (
     TfEvents(),
@@ -46,9 +51,19 @@ READERS: tuple[Reader, ...] = (
 """The first that claims a file reads it: those with a mark of their own, then the general."""
 
 
+def third_party() -> ThirdParty:
+    """The readers of installed packages, for one audit. Imports those packages."""
+    from .plugins import ThirdParty  # noqa: PLC0415 - only audits look for plug-ins
+
+    return ThirdParty(frozenset(one.name for one in READERS))
+
+
 def reader(name: str) -> Reader:
-    """The reader of this public name. Raises KeyError."""
+    """The reader of this public name, be it of a third party. Raises KeyError."""
     for one in READERS:
+        if one.name == name:
+            return one
+    for one in third_party().readers:
         if one.name == name:
             return one
     raise KeyError(name)
