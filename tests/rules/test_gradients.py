@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trainproof.model.data import Identity, Regime, Role
+from trainproof.model.data import Facts, Floats, Identity, Regime, Role, RunView
 from trainproof.model.outcome import Level, Skip
 from trainproof.rules.examples import falling, series, view
 
@@ -13,7 +13,7 @@ from .judging import is_clean, judge, level, prose, skipped
 STEADY = [1.031, 1.207, 0.914]
 
 
-# --- TP-ZERO-GRAD ------------------------------------------------------------------------------
+# --- TP-ZERO-GRAD ----------------------------------------------------------------------------
 
 
 def test_zero_from_a_step_on_fails_while_the_loss_is_not_zero() -> None:
@@ -77,7 +77,7 @@ def test_reinforcement_learning_is_out_of_scope() -> None:
     assert skipped(judge("TP-ZERO-GRAD", one)) is Skip.REGIME
 
 
-# --- TP-GRAD-SPIKE -----------------------------------------------------------------------------
+# --- TP-GRAD-SPIKE ---------------------------------------------------------------------------
 
 
 def gradient(count: int = 200, spikes: dict[int, float] | None = None) -> list[float]:
@@ -128,3 +128,67 @@ def test_rows_that_are_not_finite_are_left_out_and_never_clean() -> None:
     spiky = gradient(200, {50: np.nan, 100: 30, 101: 60})
     cell = judge("TP-GRAD-SPIKE", view(series("grad_norm", spiky)))
     assert cell.hits[0].evidence.measured["top_step"] == 102
+
+
+# --- growth -------------------------------------------------------------------------------------
+
+
+def growing(count: int = 300, times: float = 50.0) -> Floats:
+    return times ** (np.arange(count) / count) * np.exp(0.2 * noise(count))
+
+
+def beside_loss(grad: Floats, loss: Floats) -> RunView:
+    return view(series("grad_norm", grad.tolist()), series("loss", loss.tolist()))
+
+
+def test_gradients_that_grow_beside_an_idle_loss_are_a_warning() -> None:
+    cell = judge("TP-GRAD-GROWTH", beside_loss(growing(), flat(300)))
+    assert level(cell) == (Level.WARN, "")
+    assert "and no training loss improved" in prose(cell).message
+
+
+def test_gradients_that_grow_while_the_loss_falls_are_clean() -> None:
+    assert is_clean(judge("TP-GRAD-GROWTH", beside_loss(growing(), learning(300))))
+
+
+def test_a_growth_during_warm_up_is_left_out() -> None:
+    grad = np.concatenate([np.geomspace(0.01, 2, 30), 2 * np.exp(0.2 * noise(270))])
+    assert is_clean(judge("TP-GRAD-GROWTH", beside_loss(grad, flat(300))))
+
+
+def test_a_growth_by_five_is_clean() -> None:
+    assert is_clean(judge("TP-GRAD-GROWTH", beside_loss(growing(times=5), flat(300))))
+
+
+def test_growth_without_a_loss_is_not_judged() -> None:
+    one = view(series("grad_norm", growing().tolist()))
+    assert skipped(judge("TP-GRAD-GROWTH", one)) is Skip.NEED_ABSENT
+
+
+# --- constant -----------------------------------------------------------------------------------
+
+
+def test_a_norm_that_never_changes_beside_an_idle_loss_is_a_warning() -> None:
+    cell = judge("TP-GRAD-CONSTANT", beside_loss(np.full(60, 0.987654), flat(60)))
+    assert level(cell) == (Level.WARN, "idle")
+
+
+def test_a_norm_logged_after_clipping_is_a_note_while_the_loss_falls() -> None:
+    one = view(
+        series("grad_norm", [1.0] * 60),
+        series("loss", learning(60).tolist()),
+        facts=Facts(max_grad_norm=1.0),
+    )
+    cell = judge("TP-GRAD-CONSTANT", one)
+    assert level(cell) == (Level.INFO, "")
+    assert prose(cell).evidence.endswith("the declared clipping norm is 1.0.")
+
+
+def test_a_norm_printed_coarsely_is_not_judged() -> None:
+    cell = judge("TP-GRAD-CONSTANT", beside_loss(np.full(60, 0.3), flat(60)))
+    assert skipped(cell) is Skip.LOW_POWER
+
+
+def test_a_norm_of_zero_is_judged_elsewhere() -> None:
+    cell = judge("TP-GRAD-CONSTANT", beside_loss(np.zeros(60), flat(60)))
+    assert skipped(cell) is Skip.LOW_POWER

@@ -6,18 +6,19 @@ from typing import Annotated
 
 import numpy as np
 
-from trainproof.model.data import Floats, Regime, Role, Series, Split
+from trainproof.model.data import Facts, Floats, Regime, Role, Series, Split
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
 from trainproof.model.rule import Doc, Variant
 
-from .examples import series, view
-from .interface import Bound, Companions, Each, Example, rule, where
+from .examples import falling, series, view
+from .interface import Bound, Companions, Declared, Each, Example, Which, rule, where
 from .shape import first_improved, improved, principal
 from .statistics import (
     FEW,
     MOST_BLOCKS,
     Mask,
     block_medians,
+    measure,
     median,
     printed_quantum,
     profile,
@@ -239,3 +240,158 @@ def _around(values: Floats) -> Floats:
     padded = block_medians(values, edges)[with_ends]
     near = np.sort(np.stack([padded[i : i + blocks] for i in range(5)]), axis=0)[2]
     return np.repeat(near, np.diff(edges))
+
+
+@rule(
+    id="TP-GRAD-GROWTH",
+    title="The gradients grow while nothing is learned",
+    level=Level.WARN,
+    message="{series} grew {times:.3g}-fold, from {first:.4g} to {last:.4g}, and no training loss"
+    " improved.",
+    evidence="Levels of the first and the last part of {judged} rows, the first tenth left out;"
+    " Mann-Kendall p of a rise: {p:.2g} (a growth of {least:g} times counts).",
+    needs={
+        "grad": Each((Role.GRAD_NORM,), points=110, which=Which.PRINCIPAL),
+        "losses": LOSSES,
+    },
+    measures={
+        "points": "values logged",
+        "judged": "values after the first tenth",
+        "first": "level of the first part of them, a median",
+        "last": "level of the last part, a median",
+        "times": "last over first",
+        "p": "one-sided Mann-Kendall p of a rise of their logarithms, over block medians",
+        "loss_name": "a training loss that improved",
+    },
+    doc=Doc(
+        measures="The trend of the logarithm of the gradient norm, the first tenth left out, and"
+        " whether any training loss improved.",
+        means="Gradients that grow without a loss that falls come before many a divergence.",
+        does_not_mean="That the run will diverge, nor which layers the growth is in.",
+        guards=(
+            "Norms often grow while the loss falls (the loss gets sharper): clean.",
+            "The first tenth, where warm-up raises them, is left out.",
+            "A growth by ten and an established trend (p < 0.01), over 99 rows at least.",
+            "Reinforcement and adversarial training are out of scope.",
+        ),
+        references=(
+            "PaLM 2022, Llama 3 2024, OPT 2022: training notes",
+            "TheDeepChecker: growing gradients",
+        ),
+    ),
+    not_for=(Regime.REINFORCEMENT, Regime.ADVERSARIAL),
+    fires=Example(
+        "a hundredfold growth",
+        view(series("grad_norm", falling(200, 1, 100)), series("loss", [2.0, 2.1] * 100)),
+    ),
+    silent=Example(
+        "a steady norm",
+        view(series("grad_norm", falling(200, 2, 1)), series("loss", falling(200))),
+    ),
+)
+def gradient_growth(
+    grad: Series,
+    losses: tuple[Series, ...],
+    *,
+    least: Annotated[float, Bound("ratio", "of the levels, that counts", ge=1)] = 10.0,
+    likely: Annotated[float, Bound("p", "below which a trend is established", ge=0, le=1)] = 0.01,
+) -> Outcome:
+    values = grad.values[len(grad) // 10 :]
+    measured: dict[str, Value] = {"points": len(grad), "judged": len(values)}
+    if not values.min() > 0:
+        return Undecided(measured, Skip.NEED_DEGENERATE)
+    seen = measure(np.log(values))
+    growth = seen.last - seen.first
+    measured |= {
+        "first": float(np.exp(seen.first)),
+        "last": float(np.exp(seen.last)),
+        "times": float(np.exp(growth)),
+        "p": seen.p_rise,
+    }
+    if growth < np.log(least) or seen.p_rise > likely or growth <= 3 * seen.error:
+        return Clean(measured)
+    loss = first_improved(losses)
+    if loss is not None:
+        return Clean({**measured, "loss_name": loss.tag})
+    if not losses:
+        return Undecided(measured, Skip.NEED_ABSENT)
+    return Fired((Evidence(where(grad), measured),))
+
+
+@rule(
+    id="TP-GRAD-CONSTANT",
+    title="The gradient norm does not change",
+    level=Level.INFO,
+    message="{series} is {value!s} on each of the last {frozen} rows, from step {first_step} on.",
+    evidence="{frozen} of {points} values are equal to the last digit (from {rows} on it counts);"
+    " the declared clipping norm is {clip}.",
+    needs={
+        "grad": Each((Role.GRAD_NORM,), points=20),
+        "losses": LOSSES,
+        "facts": Declared(),
+    },
+    measures={
+        "points": "values logged",
+        "frozen": "values at the end that are equal to the last one",
+        "value": "that value",
+        "clip": "the declared clipping norm, or 'not declared'",
+        "loss_name": "a training loss that improved",
+    },
+    variants={
+        "idle": Variant(
+            Level.WARN,
+            "{series} is {value!s} on each of the last {frozen} rows, from step {first_step} on,"
+            " and no training loss improved.",
+            "{frozen} of {points} values are equal to the last digit (from {rows} on it counts);"
+            " the declared clipping norm is {clip}.",
+        )
+    },
+    doc=Doc(
+        measures="How many of the last gradient norms are equal to the last digit, and not 0.",
+        means="The norm is logged after clipping, and every step is clipped; or the gradients do"
+        " not depend on the batch.",
+        does_not_mean="That training is broken: where the loss falls, the log just does not show"
+        " the norm before clipping.",
+        guards=(
+            "Twenty equal values at least; zeros are judged by TP-ZERO-GRAD.",
+            "Values printed so coarsely that a change of a thousandth is not seen: not judged.",
+            "A training loss that improved makes it a note.",
+        ),
+        references=("LLaMA-Factory #8004: a loss of 0 beside a gradient norm of exactly 1.0",),
+    ),
+    not_for=(Regime.REINFORCEMENT, Regime.ADVERSARIAL),
+    fires=Example(
+        "1.2345 throughout, while the loss falls",
+        view(series("grad_norm", [1.23456] * 40), series("loss", falling(40))),
+    ),
+    silent=Example("it scatters", view(series("grad_norm", [1.0, 1.2, 0.9] * 20))),
+)
+def gradient_constant(
+    grad: Series,
+    losses: tuple[Series, ...],
+    facts: Facts,
+    *,
+    rows: Annotated[int, Bound("rows", "equal values that count", ge=5)] = 20,
+    visible: Annotated[
+        float, Bound("share", "printed unit over value: above it nothing is judged", ge=0)
+    ] = 1e-3,
+) -> Outcome:
+    value = float(grad.values[-1])
+    frozen = stretches(grad.values == value).tail
+    clip = "not declared" if facts.max_grad_norm is None else facts.max_grad_norm
+    measured: dict[str, Value] = {
+        "points": len(grad),
+        "frozen": frozen,
+        "value": value,
+        "clip": clip,
+    }
+    if frozen < rows:
+        return Clean(measured)
+    quantum = printed_quantum(grad.values) or 0.0
+    if value == 0 or (quantum > visible * abs(value) and value != facts.max_grad_norm):
+        return Undecided(measured, Skip.LOW_POWER)
+    place = where(grad, len(grad) - frozen)
+    loss = first_improved(losses)
+    if loss is not None:
+        return Fired((Evidence(place, {**measured, "loss_name": loss.tag}),))
+    return Fired((Evidence(place, measured, "idle" if losses else ""),))
