@@ -22,7 +22,7 @@ from trainproof.model.tensors import (
 )
 from trainproof.rules import REGISTRY
 from trainproof.rules.checkpoint import _DAMAGE, _ODD
-from trainproof.rules.saved_examples import defect, directory, saved, tensor
+from trainproof.rules.saved_examples import clocked, defect, directory, saved, tensor
 
 CHECKPOINT_RULES = [id for id, rule in REGISTRY.items() if rule.info.subject == "checkpoint"]
 
@@ -164,3 +164,19 @@ def test_a_missing_optimizer_is_told_once_and_only_where_a_resume_is_claimed() -
     adapter = directory(DirectoryKind.ADAPTER, lost)
     assert judge("TP-CKPT-NOT-RESUMABLE", adapter).state is State.CLEAN
     assert level(judge("TP-CKPT-INCOMPLETE", adapter)) == (Level.FAIL, "")
+
+
+@pytest.mark.parametrize("clock", [1000, 901, 1000.0])
+def test_a_loss_scaler_may_have_skipped_a_few_steps(clock: float) -> None:
+    assert judge("TP-CKPT-CLOCK", clocked(clock, 1000)).state is State.CLEAN
+
+
+@pytest.mark.parametrize("clock", [0, 1, 899, 1001])
+def test_an_optimizer_that_counts_otherwise_is_told(clock: int) -> None:
+    cell = judge("TP-CKPT-CLOCK", clocked(clock, 1000))
+    assert level(cell) == (Level.WARN, "")
+    assert cell.hits[0].evidence.measured["clock"] == clock
+
+
+def test_a_count_beyond_all_bounds_is_no_clock() -> None:
+    assert judge("TP-CKPT-CLOCK", clocked(10**300, 1000)).skip is Skip.NOT_SAVED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Annotated
 
 from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.outcome import Evidence, Level, Outcome, Value, Where
@@ -22,9 +23,9 @@ from trainproof.model.tensors import (
     Safety,
 )
 
-from .interface import Example, rule
+from .interface import Bound, Example, rule
 from .saved import HOLLOW, UNREAD, Saved, named, settle, unopened
-from .saved_examples import defect, directory, saved, tensor
+from .saved_examples import clocked, defect, directory, saved, tensor
 
 _PROMISING = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")
 """Ends of names under which nothing but a checkpoint is expected."""
@@ -596,3 +597,87 @@ def not_resumable(checkpoint: Checkpoint) -> Outcome:
             lacking = named(d.where for d in lost)
             found.append(Evidence(Where(_place(one)), {**counted, "lacking": lacking}))
     return _of_sets(checkpoint, found)
+
+
+_NUMBERED = "checkpoint-"
+
+
+@rule(
+    id="TP-CKPT-CLOCK",
+    title="The optimizer's clock disagrees with the checkpoint's",
+    level=Level.WARN,
+    message="The optimizer in {artifact} has taken {clock:,} steps, and its directory is that of"
+    " step {step:,}.",
+    evidence="Its states count {least:,} to {clock:,} steps; {skipped:.0%} of the steps may be"
+    " missing, as skipped.",
+    needs={"checkpoint": Saved()},
+    measures={
+        "clocks": "optimizers that count their steps, in directories of a known step",
+        "clock": "the largest count among the states of the optimizer",
+        "least": "the smallest count",
+        "step": "the number in the name of the directory",
+        **UNREAD,
+    },
+    doc=Doc(
+        measures="The step count in the states of the optimizer against the number in the name of"
+        " the directory of a trainer.",
+        means="The optimizer was created anew at a resume, or was saved at another time than the"
+        " weights: Adam's averages then start again while the schedule goes on.",
+        does_not_mean="That the weights are wrong.",
+        guards=(
+            "Steps that a loss scaler skipped are missing in the count: one in ten may be.",
+            "The largest count speaks: a parameter may have joined later.",
+            "Only directories called checkpoint-N beside a trainer's files, whose number counts"
+            " optimizer steps.",
+        ),
+        references=(
+            "UniRL PR #440; torchtitan PR #4382; speculators PR #900",
+            "maxdiffusion #484, transformers #33336: the saved step is not the optimizer's",
+        ),
+    ),
+    fires=Example("the optimizer was created anew", clocked(40, 1000)),
+    silent=Example("the counts agree", clocked(1000, 1000)),
+    subject=SubjectKind.CHECKPOINT,
+)
+def clock(
+    checkpoint: Checkpoint,
+    *,
+    skipped: Annotated[
+        float, Bound("share", "share of the steps that may be missing", ge=0, le=1)
+    ] = 0.1,
+) -> Outcome:
+    found, clocks = [], 0
+    for one in checkpoint.directories:
+        if one.kind is not DirectoryKind.TRAINER or not _is_numbered(one):
+            continue
+        step = min(one.step or 0, _MAX_STEP)
+        for facts, steps in _clocks(checkpoint, one):
+            clocks += 1
+            if not (1 - skipped) * step <= max(steps) <= step:
+                measured: dict[str, Value] = {
+                    "clocks": 1,
+                    "clock": max(steps),
+                    "least": min(steps),
+                    "step": step,
+                }
+                found.append(Evidence(Where(facts.artifact), measured))
+    return settle(checkpoint, found, {"clocks": clocks}, (), there=clocks > 0)
+
+
+_MAX_STEP = 2**53
+
+
+def _is_numbered(one: CheckpointDirectory) -> bool:
+    return one.step is not None and one.path.rpartition("/")[2].startswith(_NUMBERED)
+
+
+def _clocks(
+    checkpoint: Checkpoint, one: CheckpointDirectory
+) -> Iterator[tuple[CheckpointFacts, list[int]]]:
+    """The step counts of each optimizer of the directory that has any."""
+    for facts in _facts(checkpoint):
+        if facts.artifact in one.files:
+            for optimizer in facts.optimizers:
+                steps = [int(step) for step in optimizer.steps if 0 <= step <= _MAX_STEP]
+                if steps:
+                    yield facts, steps

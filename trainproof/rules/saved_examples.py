@@ -19,6 +19,7 @@ from trainproof.model.tensors import (
     Group,
     Integrity,
     Layout,
+    OptimizerState,
     Presence,
     Safety,
     TensorInfo,
@@ -91,6 +92,14 @@ def directory(kind: DirectoryKind, *defects: Defect, step: int | None = None) ->
     """A set of files with what is wrong with it."""
     one = CheckpointDirectory("checkpoint-10", kind, (PATH,), step, defects)
     return saved(tensor("fc.weight"), directories=(one,))
+
+
+def clocked(clock: float, step: int) -> RunView:
+    """A trainer's directory of the given step, whose optimizer counts ``clock`` steps."""
+    path = f"checkpoint-{step}"
+    one = CheckpointDirectory(path, DirectoryKind.TRAINER, (PATH,), step)
+    optimizer = OptimizerState("", 1, 2, 2, 0, (clock,))
+    return saved(tensor("state/0/exp_avg"), directories=(one,), optimizers=(optimizer,))
 
 
 def defect(code: DefectCode, detail: str, where: str = "") -> RunView:

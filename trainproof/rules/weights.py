@@ -25,7 +25,7 @@ def _stats(one: TensorInfo) -> TensorStats:
 
 
 def _leaf(name: str) -> str:
-    return re.split(r"[./]", name)[-1]
+    return name.replace("/", ".").rpartition(".")[2]
 
 
 def _all_weights(checkpoint: Checkpoint) -> list[TensorInfo]:
