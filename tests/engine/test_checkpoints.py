@@ -119,6 +119,19 @@ def test_a_missing_shard_fails_the_set(tmp_path: Path) -> None:
     assert ("TP-CKPT-INCOMPLETE", "WARN") in fired(subject)  # fc.bias is not in the index
 
 
+def test_a_save_that_was_never_committed_fails(tmp_path: Path) -> None:
+    write(tmp_path / "step" / "__0_0.distcp", torch_bytes())
+    subject = only(tmp_path)
+    assert (subject.id, fired(subject)) == ("step", [("TP-CKPT-INCOMPLETE", "FAIL")])
+    assert subject.findings[0].variant == "uncommitted"
+
+
+def test_an_index_without_any_of_its_shards_fails(tmp_path: Path) -> None:
+    index = {"weight_map": {"fc.weight": "model-00001-of-00001.safetensors"}}
+    write(tmp_path / "m" / "model.safetensors.index.json", json.dumps(index).encode())
+    assert fired(only(tmp_path)) == [("TP-CKPT-INCOMPLETE", "FAIL")]
+
+
 def test_a_trainer_directory_without_its_optimizer_cannot_be_resumed(tmp_path: Path) -> None:
     home = tmp_path / "checkpoint-10"
     write(home / "model.safetensors", safetensors_bytes())

@@ -92,7 +92,8 @@ def _rows(style: Style, subject: SubjectReport) -> Iterator[tuple[str, str, str]
 
 
 def _told(subject: SubjectReport) -> str:
-    return plural(len(subject.artifacts), "file")
+    count = plural(len(subject.artifacts), "file")
+    return count if subject.checkpoints else f"{count}, not read"
 
 
 def _numbers(file: CheckpointSummary) -> str:

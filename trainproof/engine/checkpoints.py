@@ -145,10 +145,11 @@ def _checkpoint(task: Task, settings: Settings, readings: Sequence[_Reading]) ->
 def _sets(
     task: Task, settings: Settings, files: Sequence[SavedFile]
 ) -> Iterator[CheckpointDirectory]:
-    """Those of the checkpoint's own directory."""
-    if not task.run.beside and len(task.run.artifacts) < 2:
+    """Those of the checkpoint's own directory; a file that is judged alone is in none."""
+    own_paths = [artifact.path for artifact in task.run.artifacts]
+    if task.run.id in own_paths:
         return
-    paths = (*(artifact.path for artifact in task.run.artifacts), *task.run.beside)
+    paths = (*own_paths, *task.run.beside)
     contents = Contents({file.facts.artifact: file.tensors for file in files})
     store = _store(task.run.root, settings)
 
