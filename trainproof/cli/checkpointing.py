@@ -20,7 +20,7 @@ from .options import Options, with_options
 def checkpoint(
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH...", help="Checkpoints, or directories that hold some."),
+        typer.Argument(metavar="PATH", help="Checkpoints, or directories that hold some."),
     ],
     tensors: Annotated[
         bool, typer.Option("--tensors", help="Also list the tensors, with their values.")

@@ -26,7 +26,7 @@ def compare(
     ],
     runs: Annotated[
         list[str],
-        typer.Argument(metavar="RUN...", help="What to compare with it: as for audit."),
+        typer.Argument(metavar="RUN", help="What to compare with it: as for audit."),
     ],
     *,
     options: Options,
