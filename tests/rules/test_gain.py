@@ -55,6 +55,18 @@ def test_a_metric_that_improved_makes_it_clean() -> None:
     assert measured(cell)["metric"] == "eval_accuracy"
 
 
+def test_a_few_evaluations_of_a_wavering_rise_make_it_clean() -> None:
+    accuracy = np.array([0.25, 0.31, 0.28, 0.36, 0.33, 0.41, 0.40, 0.39, 0.46, 0.45])
+    one = view(held_out(stuck(10), list(range(5, 55, 5))), metric("eval_accuracy", accuracy))
+    assert is_clean(judge(GAIN, one))
+
+
+def test_an_accuracy_at_chance_does_not() -> None:
+    accuracy = 0.125 + 0.01 * noise(20)
+    cell = judge(GAIN, view(held_out(stuck()), metric("eval_accuracy", accuracy)))
+    assert level(cell) == (Level.WARN, "")
+
+
 def test_evaluations_that_begin_late_may_come_after_the_progress() -> None:
     cell = judge(GAIN, view(held_out(stuck(), list(range(50, 150, 5)))))
     assert skipped(cell) is Skip.START_MISSING

@@ -73,6 +73,21 @@ def test_principal_are_totals_where_there_are_any() -> None:
     assert places(principal, parts) == [("loss_cls", None), ("box", None)]
 
 
+def test_parts_are_chosen_by_a_word_of_their_name() -> None:
+    boxes = Each((Role.LOSS,), parts=frozenset({"box"}))
+    one = view(series("loss", [1.0]), series("loss_cls", [1.0]), series("b", [1.0], identity=PART))
+    assert places(boxes, one) == [("b", None)]
+    assert "parts named box" in boxes.describe()
+
+
+def test_series_are_chosen_by_their_whole_name() -> None:
+    spread = Each((Role.OTHER,), named=frozenset({"reward_std", "other"}))
+    longer = Identity(Role.OTHER, "my_reward_std")
+    one = view(series("reward_std", [1.0]), series("my_reward_std", [1.0], identity=longer))
+    assert places(spread, one) == [("reward_std", None)]
+    assert "named other or reward_std" in spread.describe()
+
+
 def test_the_objective_is_held_out_only_where_nothing_else_is_logged() -> None:
     objective = Each((Role.LOSS,), which=Which.OBJECTIVE)
     both = view(series("eval_loss", [1.0]), series("loss_cls", [1.0]))

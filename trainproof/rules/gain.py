@@ -49,8 +49,8 @@ TRAINING = Companions(Role.LOSS, Split.TRAIN)
         guards=(
             "Six evaluations at least, the first within the first tenth of the run: later ones"
             " may come after all of the progress.",
-            "One evaluation 5 % below the first, or a held-out metric that improved beyond doubt,"
-            " makes it clean: what was lost again is judged by TP-OVERFIT.",
+            "One evaluation 5 % below the first, or a held-out metric that ends three standard"
+            " errors better, makes it clean: what was lost again is judged by TP-OVERFIT.",
             "Losses that are 0 or negative have no ratio: not judged.",
         ),
         references=(
@@ -97,10 +97,19 @@ def no_heldout_gain(
         return Clean(measured)
     if early > start:
         return Undecided(measured, Skip.START_MISSING)
-    metric = first_improved(metrics)
+    metric = next(filter(_gained, metrics), None)
     if metric is not None:
         return Clean({**measured, "metric": metric.tag})
     return Fired((Evidence(where(loss), measured),))
+
+
+def _gained(metric: Series) -> bool:
+    """Whether a metric ends better than it began by more than three standard errors: a rise that
+    few evaluations cannot establish as a trend is gain enough to say nothing."""
+    if higher_is_better(metric) is None or len(metric) < 5 or screen(metric).nonfinite:
+        return False
+    seen = cost_profile(metric)
+    return seen.first - seen.last > 3 * seen.error > 0
 
 
 def _share_before(loss: Series) -> float:
