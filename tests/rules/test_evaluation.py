@@ -17,7 +17,7 @@ from trainproof.model.data import (
     Series,
     Split,
 )
-from trainproof.model.outcome import Level, Skip
+from trainproof.model.outcome import Level, Skip, State
 from trainproof.rules.examples import IDENTITIES, falling, series, view
 
 from .curves import flat, learning, noise
@@ -263,6 +263,8 @@ def test_without_an_accuracy_only_declared_classes_count() -> None:
     assert skipped(judge("TP-CHANCE", guessing(2.3026, None))) is Skip.UNDECIDED
     declared = judge("TP-CHANCE", guessing(2.3026, None, Facts(num_classes=10)))
     assert level(declared) == (Level.WARN, "declared")
+    detector = judge("TP-CHANCE", guessing(12.0, None, Facts(num_classes=91)))
+    assert detector.state is State.NOT_CHECKED
     assert is_clean(judge("TP-CHANCE", guessing(2.3026, None, Facts(num_classes=1000))))
 
 

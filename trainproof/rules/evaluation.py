@@ -526,8 +526,14 @@ def _classes(end: float, above: float) -> int | None:
     return classes if above <= end / math.log(classes) <= 1.005 else None
 
 
+SUM_OF_TERMS = 1.05
+"""A loss beyond this times ln C is no mean cross entropy over C classes: a sum of several terms,
+as detectors log it, says nothing about chance."""
+
+
 def _by_declaration(loss: Series, facts: Facts, measured: dict[str, Value]) -> Outcome:
-    if facts.num_classes is None:
+    beyond = float(measured["end"]) > SUM_OF_TERMS * float(measured["guess"])
+    if facts.num_classes is None or beyond:
         return Undecided(measured)
     return Fired((Evidence(where(loss), measured, "declared"),))
 
