@@ -56,9 +56,16 @@ def test_a_metric_that_improved_makes_it_clean() -> None:
 
 
 def test_a_few_evaluations_of_a_wavering_rise_make_it_clean() -> None:
-    accuracy = np.array([0.25, 0.31, 0.28, 0.36, 0.33, 0.41, 0.40, 0.39, 0.46, 0.45])
+    accuracy = np.array([0.25, 0.25, 0.24, 0.33, 0.32, 0.31, 0.30, 0.37, 0.36, 0.35])
     one = view(held_out(stuck(10), list(range(5, 55, 5))), metric("eval_accuracy", accuracy))
     assert is_clean(judge(GAIN, one))
+
+
+def test_a_wavering_rise_does_not_outweigh_a_loss_that_climbed() -> None:
+    accuracy = np.array([0.25, 0.25, 0.24, 0.33, 0.32, 0.31, 0.30, 0.37, 0.36, 0.35])
+    climbed = held_out(np.linspace(2, 3, 10), list(range(5, 55, 5)))
+    cell = judge(GAIN, view(climbed, metric("eval_accuracy", accuracy)))
+    assert level(cell) == (Level.WARN, "")
 
 
 def test_an_accuracy_at_chance_does_not() -> None:

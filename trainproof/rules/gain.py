@@ -16,6 +16,10 @@ from .shape import cost_profile, fell, first_improved, higher_is_better, improve
 from .statistics import median, profile, screen, stretches
 
 GAMES = (Regime.REINFORCEMENT, Regime.ADVERSARIAL)
+RISEN = 1.1
+"""A held-out loss that ends at this multiple of its first evaluation got worse: only a metric that
+improved beyond doubt speaks against it."""
+
 METRICS = Companions(Role.METRIC, Split.EVAL)
 TRAINING = Companions(Role.LOSS, Split.TRAIN)
 
@@ -49,8 +53,9 @@ TRAINING = Companions(Role.LOSS, Split.TRAIN)
         guards=(
             "Six evaluations at least, the first within the first tenth of the run: later ones"
             " may come after all of the progress.",
-            "One evaluation 5 % below the first, or a held-out metric that ends three standard"
-            " errors better, makes it clean: what was lost again is judged by TP-OVERFIT.",
+            "One evaluation 5 % below the first, or a held-out metric that improved beyond doubt,"
+            " makes it clean: what was lost again is judged by TP-OVERFIT. Where the loss ends"
+            " within 10 % of its start, a metric that ends three standard errors better does too.",
             "Losses that are 0 or negative have no ratio: not judged.",
         ),
         references=(
@@ -97,7 +102,9 @@ def no_heldout_gain(
         return Clean(measured)
     if early > start:
         return Undecided(measured, Skip.START_MISSING)
-    metric = next(filter(_gained, metrics), None)
+    metric = first_improved(metrics)
+    if metric is None and last < RISEN * first:
+        metric = next(filter(_gained, metrics), None)
     if metric is not None:
         return Clean({**measured, "metric": metric.tag})
     return Fired((Evidence(where(loss), measured),))
