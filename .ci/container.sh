@@ -67,7 +67,9 @@ wheelhouse() {
 import sys, tomllib
 with open(sys.argv[1], "rb") as file:
     project = tomllib.load(file)
-print(*project["build-system"]["requires"], *project["project"]["dependencies"], sep="\n")
+needs = [project["build-system"]["requires"], project["project"]["dependencies"]]
+needs += [project["project"]["optional-dependencies"][extra] for extra in ("fast", "zstd")]
+print(*sum(needs, []), sep="\n")
 PY
   "$PYTHON" -m pip download -qq -d "$WORK/context/wheelhouse" -r "$WORK/requirements.txt" \
     --only-binary :all: --implementation cp --python-version "$PYTHON_VERSION" \
