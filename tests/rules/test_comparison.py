@@ -204,6 +204,12 @@ def test_two_converged_losses_of_a_thousandth_do_not_differ() -> None:
     assert fired(one) == set()
 
 
+def test_a_ratio_that_is_a_third_of_the_fall_warns() -> None:
+    one = against(learning(300, 0.6, 0.1, cv=0.01), learning(300, 0.6, 0.26, cv=0.01, seed=5))
+    for rule in ("TP-FLOOR-RATIO", "TP-END-RATIO"):
+        assert level(judge(rule, one)) == (Level.WARN, "partial")
+
+
 def test_a_run_that_is_better_passes() -> None:
     one = against(learning(100, 4, 2), learning(100, 4, 0.5, seed=2))
     assert fired(one) == set()

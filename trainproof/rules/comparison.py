@@ -64,7 +64,10 @@ CERTAIN = 6.0
 Errors = Annotated[float, Bound("standard errors", "two levels must differ by", ge=1)]
 Ratio = Annotated[float, Bound("ratio", "of two positive levels: above it FAIL", ge=1)]
 Share = Annotated[
-    float, Bound("share", "of the baseline's fall: a distance below it is no failure", ge=0)
+    float, Bound("share", "of the baseline's fall: a distance below it is none", ge=0)
+]
+Half = Annotated[
+    float, Bound("share", "of the baseline's fall: a distance below it is a warning", ge=0)
 ]
 Lost = Annotated[
     float,
@@ -351,6 +354,14 @@ def _named(losses: list[Series]) -> str:
     needs={"loss": LOSS, "pairs": PAIRS, "facts": FACTS},
     measures={**LEVELS, **STANDING},
     variants={
+        "partial": Variant(
+            Level.WARN,
+            "{series} never came as low as the baseline: its floor is {floor:.4g}, that of"
+            " {baseline} {base_floor:.4g}.",
+            "Lowest block medians over steps {first_step} to {last_step}: a ratio of {ratio:.3g} to"
+            " the baseline's {baseline_series} (limit {limit:g}), which is {lost:.0%} of what that"
+            " fell (a failure from {half:.0%} on), {errors:.3g} standard errors." + DECLARED,
+        ),
         "distance": Variant(
             Level.FAIL,
             "{series} never came near the baseline's level: its floor is {floor:.4g}, that of"
@@ -359,7 +370,7 @@ def _named(losses: list[Series]) -> str:
             " {base_start:.4g}; of that fall the run's floor lacks {lost:.0%} (limit {most:.0%}),"
             " {errors:.3g} standard errors (limit {certain:g}). Losses are not all positive, so no"
             " ratio is formed." + DECLARED,
-        )
+        ),
     },
     doc=Doc(
         measures="The lowest block median of the run and of the baseline over the steps that both"
@@ -369,8 +380,9 @@ def _named(losses: list[Series]) -> str:
         " set, model or loss has another floor.",
         guards=(
             "Medians of blocks on both sides: a lucky batch sets no floor.",
-            "The ratio must be significant, and the distance at least a tenth of what the baseline"
-            " gained: two converged losses of 0.001 and 0.003 do not differ.",
+            "The ratio must be significant, and the distance at least half of what the baseline"
+            " gained, a tenth for a warning: losses of 0.001 and 0.003 do not differ, and seeds"
+            " alone may part two runs by a third.",
             "Losses that are not all positive are compared by distance.",
             "A loss that is a whole multiple of the baseline's all along is judged by"
             " TP-LOSS-SCALED.",
@@ -388,12 +400,13 @@ def floor_ratio(
     facts: Facts,
     *,
     limit: Ratio = 2.0,
-    share: Share = 0.1,
+    least: Share = 0.1,
+    half: Half = 0.5,
     most: Lost = 0.75,
     certain: Errors = CERTAIN,
 ) -> Outcome:
     pair = _by_floor(pairs)
-    found = standing(pair, pair.floor, pair.base_floor, Limits(limit, share, most, certain))
+    found = standing(pair, pair.floor, pair.base_floor, Limits(limit, least, half, most, certain))
     return _level_outcome(loss, pair, found, _levels(pair, pairs, facts))
 
 
@@ -407,7 +420,8 @@ def _level_outcome(
         return Undecided(measured, Skip.LOW_POWER)
     if multiple(pair) is not None:
         return Undecided(measured)
-    return Fired((Evidence(_place(loss, pair), measured, "" if pair.natural else "distance"),))
+    variant = "distance" if not pair.natural else "partial" if found.partly else ""
+    return Fired((Evidence(_place(loss, pair), measured, variant),))
 
 
 @rule(
@@ -427,6 +441,14 @@ def _level_outcome(
     },
     measures={**LEVELS, **STANDING},
     variants={
+        "partial": Variant(
+            Level.WARN,
+            "{series} ends above the baseline at the same step: {end:.4g}, {baseline} is at"
+            " {base_end:.4g}.",
+            "Last block medians over steps {first_step} to {last_step}: a ratio of {ratio:.3g} to"
+            " the baseline's {baseline_series} (limit {limit:g}), which is {lost:.0%} of what that"
+            " fell (a failure from {half:.0%} on), {errors:.3g} standard errors." + DECLARED,
+        ),
         "distance": Variant(
             Level.FAIL,
             "{series} ends far above the baseline at the same step: {end:.4g}, {baseline} is at"
@@ -452,8 +474,8 @@ def _level_outcome(
         does_not_mean="That it would stay so: a run that is still going may only be slower.",
         guards=(
             "The last step that both have, never the last step of each.",
-            "The ratio must be significant, and the distance at least a tenth of what the baseline"
-            " gained.",
+            "The ratio must be significant, and the distance at least half of what the baseline"
+            " gained, a tenth for a warning.",
             "Losses that are not all positive are compared by distance.",
             "Clean only where the noise could not hide such a ratio.",
             "Of several baselines the run must be worse than every one.",
@@ -471,7 +493,8 @@ def end_ratio(
     facts: Facts,
     *,
     limit: Ratio = 2.0,
-    share: Share = 0.1,
+    least: Share = 0.1,
+    half: Half = 0.5,
     most: Lost = 0.75,
     certain: Errors = CERTAIN,
 ) -> Outcome:
@@ -481,7 +504,7 @@ def end_ratio(
         return Fired((Evidence(_place(loss, pair), measured, "not-finite"),))
     if screen(loss).nonfinite:
         return Undecided(measured, Skip.NOT_FINITE)
-    found = standing(pair, pair.end, pair.base_end, Limits(limit, share, most, certain))
+    found = standing(pair, pair.end, pair.base_end, Limits(limit, least, half, most, certain))
     return _level_outcome(loss, pair, found, measured)
 
 
@@ -594,7 +617,7 @@ def improvement_deficit(
     pair = _by_end(pairs)
     gain, base_gain = pair.start - pair.end, pair.base_start - pair.base_end
     short = _in_errors(base_gain - gain, math.hypot(pair.here.error, pair.there.error))
-    found = standing(pair, pair.end, pair.base_end, Limits(math.inf, 0.0, 0.0, certain))
+    found = standing(pair, pair.end, pair.base_end, Limits(math.inf, 0.0, 0.0, 0.0, certain))
     measured = {**_levels(pair, pairs, facts), **_stands(found)}
     measured |= {"gain": gain, "base_gain": base_gain, "gain_errors": short}
     if not pair.base_fell:
@@ -1104,7 +1127,7 @@ def _start(loss: Series, baseline: RunView) -> _Start | None:
     silent=Example("an end five times as high", WORSE),
 )
 def keeps_up(loss: Series, pairs: tuple[Pair, ...], facts: Facts) -> Outcome:
-    pair, limits = _by_end(pairs), Limits(2.0, 0.1, 0.75, CERTAIN)
+    pair, limits = _by_end(pairs), Limits(2.0, 0.1, 0.5, 0.75, CERTAIN)
     low = _by_floor(pairs)
     end = standing(pair, pair.end, pair.base_end, limits)
     floor = standing(low, low.floor, low.base_floor, limits)

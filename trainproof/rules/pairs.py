@@ -275,12 +275,13 @@ def pairs(attempt: Attempt, baselines: Sequence[RunView]) -> Iterator[tuple[Seri
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``ratio``: of two positive levels. ``share``: of the baseline's fall, which the distance
-    must exceed as well. ``lost``: the same where no ratio can be formed. ``errors``: standard
-    errors that make it certain."""
+    """``ratio``: of two positive levels. ``least`` and ``half``: of the baseline's fall, which the
+    distance must exceed as well to count in part or in full. ``lost``: the same where no ratio can
+    be formed. ``errors``: standard errors that make it certain."""
 
     ratio: float
-    share: float
+    least: float
+    half: float
     lost: float
     errors: float
 
@@ -290,8 +291,9 @@ class Standing:
     """Where a level of the run lies beside that of the baseline.
 
     ``ratio``: NaN where none can be formed. ``lost``: the distance over the baseline's fall, NaN
-    where that did not fall. ``worse``: beyond the limits and the noise. ``within``: within the
-    limits, and the noise could not hide more. Neither: not decided.
+    where that did not fall. ``worse``: beyond the limits and the noise; ``partly``: by a small
+    part of the baseline's fall. ``within``: within the limits, and the noise could not hide more.
+    Neither worse nor within: not decided.
     """
 
     distance: float
@@ -299,6 +301,7 @@ class Standing:
     ratio: float
     lost: float
     worse: bool
+    partly: bool
     within: bool
 
 
@@ -312,11 +315,12 @@ def standing(pair: Pair, level: float, base: float, limits: Limits) -> Standing:
     beyond = distance + 3 * pair.error
     hidden = beyond / fall if fall > 0 and pair.base_fell else math.inf
     if pair.natural:
-        bad = ratio > limits.ratio and not lost < limits.share
-        good = beyond < (limits.ratio - 1) * base or hidden < limits.share
+        bad = ratio > limits.ratio and not lost < limits.least
+        good = beyond < (limits.ratio - 1) * base or hidden < limits.least
     else:
         bad, good = lost > limits.lost, hidden < limits.lost
-    return Standing(distance, errors, ratio, lost, bad and errors > limits.errors, good)
+    worse, partly = bad and errors > limits.errors, lost < limits.half
+    return Standing(distance, errors, ratio, lost, worse, partly, good)
 
 
 # --- what the two declare -----------------------------------------------------------------------
