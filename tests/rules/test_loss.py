@@ -496,3 +496,16 @@ def test_a_rise_where_the_learning_rate_doubles_is_clean() -> None:
 def test_less_than_150_rows_are_not_judged() -> None:
     one = view(loss(learning(149)))
     assert skipped(judge("TP-LOSS-SPIKE", one)) is Skip.NEED_TOO_SHORT
+
+
+def test_noise_that_remembers_its_neighbours_is_no_divergence() -> None:
+    """Running averages wander: without progress there is nothing to give back."""
+    found = 0
+    for seed in range(200):
+        random = np.random.default_rng(seed)
+        walk = np.zeros(200)
+        for at, shock in enumerate(random.normal(size=200)):
+            walk[at] = 0.7 * walk[at - 1] + 0.7141 * shock if at else shock
+        judged = judge("TP-DIVERGE", view(series("loss", (2 + 0.1 * walk).tolist())))
+        found += any(hit.level is Level.FAIL for hit in judged.hits)
+    assert found == 0

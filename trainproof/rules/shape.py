@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -117,8 +117,7 @@ def multiplied(values: Floats, errors: float) -> GiveBack | None:
     if median(values[-_ending(len(values)) :]) < MULTIPLE * _lowest(values):
         return None
     logs = np.log(values)
-    seen = measure(logs)
-    found = _by_points(logs, replace(seen, sigma=seen.sigma * inflation(seen.rho)))
+    found = _by_points(logs, measure(logs))
     if found.rise < math.log(MULTIPLE) or not found.significant(errors):
         return None
     best, end, top = (math.exp(x) for x in (found.best, found.end, found.best + found.drop))
@@ -149,7 +148,8 @@ def _by_points(values: Floats, seen: Profile) -> GiveBack:
         best, at, top = first, 0, first
     end = median(values[-_ending(len(values)) :])
     rise = end - best
-    return GiveBack("points", best, at, end, top - best, rise, seen.sigma)
+    # Neighbours that remember each other wander together: three of them are not three.
+    return GiveBack("points", best, at, end, top - best, rise, seen.sigma * inflation(seen.rho))
 
 
 def _ending(count: int) -> int:
