@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from trainproof.engine.evaluate import evaluate
@@ -208,3 +209,15 @@ def test_a_late_start_is_not_judged_by_rules_that_need_the_start() -> None:
     cell = evaluate(late, tail, {})
     assert cell.skip is Skip.START_MISSING
     assert cell.checks[0].measured == {"first_step": 500, "last_step": 590}
+
+
+def test_numbers_of_numpy_leave_a_rule_as_numbers_of_python() -> None:
+    def check(loss: object) -> Outcome:
+        return Clean({"points": np.int64(3)})  # type: ignore[dict-item]
+
+    def fire(loss: object) -> Outcome:
+        return Fired((Evidence(Where("log"), {"points": np.float64(0.5)}),))
+
+    assert type(evaluate(made(check), RUN, {}).checks[0].measured["points"]) is int
+    (hit,) = evaluate(made(fire, id="TP-TEST2"), RUN, {}).hits
+    assert type(hit.evidence.measured["points"]) is float

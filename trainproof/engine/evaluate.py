@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from trainproof.model.outcome import (
     Cell,
     Check,
     Clean,
+    Evidence,
     Fired,
     Hit,
     Level,
@@ -77,32 +79,41 @@ def _record(rule: Rule, place: Place, outcome: object, thresholds: Mapping[str, 
         case Clean(measured) | Undecided(measured) if problem := rule.unknown(measured):
             return _failed(place, problem), ()
         case Clean(measured):
-            return Check(State.CLEAN, None, series, place.attempt.index, measured), ()
+            return Check(State.CLEAN, None, series, place.attempt.index, _plain(measured)), ()
         case Undecided(measured, skip):
             return _skipped(place, skip, measured), ()
         case Fired(evidence):
             for item in evidence:
                 if problem := rule.problem(item):
                     return _failed(place, problem), ()
-            first = evidence[0].measured
-            check = Check(State.FIRED, None, series, place.attempt.index, first)
-            return check, tuple(_hit(rule, place, item, thresholds) for item in evidence)
+            hits = tuple(_hit(rule, place, item, thresholds) for item in evidence)
+            first = hits[0].evidence.measured
+            return Check(State.FIRED, None, series, place.attempt.index, first), hits
         case _:
             return _failed(place, f"returned {type(outcome).__name__}, not an Outcome"), ()
 
 
-def _hit(rule: Rule, place: Place, evidence: Any, thresholds: Mapping[str, Value]) -> Hit:
+def _plain(measured: Mapping[str, Value]) -> dict[str, Value]:
+    """Python's own numbers: numpy's scalars pass for them in a rule, and cannot be sent home."""
+    return {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in measured.items()
+    }
+
+
+def _hit(rule: Rule, place: Place, evidence: Evidence, thresholds: Mapping[str, Value]) -> Hit:
     """An attempt that a later one replaced cannot fail the run: its FAIL is a warning."""
     level = rule.info.form(evidence.variant).level
     superseded = place.attempt.superseded and place.focus is not None
     if superseded and level is Level.FAIL:
         level = Level.WARN
-    return Hit(level, evidence, thresholds, place.attempt.index, superseded)
+    plain = replace(evidence, measured=_plain(evidence.measured))
+    return Hit(level, plain, thresholds, place.attempt.index, superseded)
 
 
 def _skipped(place: Place, skip: Skip, measured: Mapping[str, Value]) -> Check:
     series = place.focus.tag if place.focus else None
-    return Check(State.NOT_CHECKED, skip, series, place.attempt.index, dict(measured))
+    return Check(State.NOT_CHECKED, skip, series, place.attempt.index, _plain(measured))
 
 
 def _failed(place: Place, why: str) -> Check:
