@@ -2,7 +2,7 @@
 
     python examples/make_gallery.py                     # every run, into examples/gallery
     python examples/make_gallery.py --only torch/nan    # runs whose name starts with torch/nan
-    python examples/make_gallery.py --out /tmp/gallery
+    python examples/make_gallery.py --out gallery
 
 Three trainers write what they always write: Hugging Face's ``Trainer`` its
 ``trainer_state.json``, Lightning a ``metrics.csv`` and an event file, a plain PyTorch loop JSON
