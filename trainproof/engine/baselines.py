@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from trainproof.assembly import Reading, assemble
 from trainproof.model.artifact import Run
 from trainproof.model.data import Fault, RunView
@@ -56,12 +54,11 @@ def _view(
 def _judged(view: RunView, settings: Settings, progress: Progress, first: int) -> RunView:
     """The view with the rules that it fails. A death here is blamed on the first file."""
     failed = []
-    with np.errstate(all="ignore"):
-        for id in settings.baseline_rules:
-            progress.at(Phase.BASELINE, first)
-            cell = evaluate(REGISTRY[id], view, settings.thresholds.get(id, {}))
-            if any(hit.level is Level.FAIL for hit in cell.hits):
-                failed.append(id)
+    for id in settings.baseline_rules:
+        progress.at(Phase.BASELINE, first)
+        cell = evaluate(REGISTRY[id], view, settings.thresholds.get(id, {}))
+        if any(hit.level is Level.FAIL for hit in cell.hits):
+            failed.append(id)
     return replace(view, failed=tuple(failed))
 
 

@@ -39,7 +39,8 @@ def evaluate(rule: Rule, view: RunView, overrides: Mapping[str, Value]) -> Cell:
     if view.regime in rule.info.regimes:
         return not_checked(rule.info.id, Skip.REGIME, {"regime": str(view.regime)})
     thresholds = rule.thresholds(overrides)
-    applied = [_apply(rule, place, unfit, thresholds) for place, unfit in _places(rule, view)]
+    with np.errstate(all="ignore"):  # values come from logs: overflow is normal
+        applied = [_apply(rule, place, unfit, thresholds) for place, unfit in _places(rule, view)]
     if not applied:
         missing = absent(view, rule.spreader.roles[0] if rule.spreader else None)
         return not_checked(rule.info.id, missing.skip, missing.detail)
@@ -64,8 +65,7 @@ def _apply(
             return _skipped(place, got.skip, got.detail), ()
         bound[name] = got
     try:
-        with np.errstate(all="ignore"):  # values come from logs: overflow is normal
-            outcome = rule.check(**bound, **thresholds)
+        outcome = rule.check(**bound, **thresholds)
     except MemoryError:
         return _skipped(place, Skip.WORKER_MEMORY, {}), ()
     except Exception as error:  # noqa: BLE001 - a rule's bug must not become a verdict

@@ -173,13 +173,12 @@ def _entry(reading: Reading) -> ArtifactEntry:
 def cells_of(task: Task, settings: Settings, view: RunView, progress: Progress) -> Iterator[Cell]:
     """One cell per selected rule, in their order; rules that killed a worker are not re-run."""
     lost = {id: not_checked(id, skip, {"detail": detail}) for id, skip, detail in task.lost_rules}
-    with np.errstate(all="ignore"):
-        for number, id in enumerate(settings.rules):
-            if id in lost:
-                yield lost[id]
-                continue
-            progress.at(Phase.CHECKING, number)
-            yield evaluate(REGISTRY[id], view, settings.thresholds.get(id, {}))
+    for number, id in enumerate(settings.rules):
+        if id in lost:
+            yield lost[id]
+            continue
+        progress.at(Phase.CHECKING, number)
+        yield evaluate(REGISTRY[id], view, settings.thresholds.get(id, {}))
 
 
 # --- summaries ------------------------------------------------------------------------------
