@@ -34,6 +34,7 @@ AT_LEAST = {"logs read (some verdict)": 80, "groups with the right number of run
 
 def main(data: Path) -> int:
     problems = [*gallery(data / "peer-runs"), *corpus(data), *population(data / "population")]
+    problems += reading(data)
     for problem in problems:
         print(f"acceptance: {problem}")
     return int(bool(problems))
@@ -87,6 +88,13 @@ def corpus(data: Path) -> list[str]:
         for name, least in AT_LEAST.items()
         if tally.get(name, 0) < least
     ]
+
+
+def reading(data: Path) -> list[str]:
+    command = [sys.executable, ".ci/reading.py", str(data / "corpus-labels"), str(data / "corpus")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    print(done.stdout)
+    return ["less is read than was"] if done.returncode else []
 
 
 def population(directory: Path) -> list[str]:
