@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from checkpoints import checkpoints
+
 AUDIT = [sys.executable, "-m", "trainproof", "audit", "--json", "-", "--quiet", "--no-progress"]
 
 GALLERY = {
@@ -34,6 +36,7 @@ AT_LEAST = {"logs read (some verdict)": 80, "groups with the right number of run
 
 def main(data: Path) -> int:
     problems = [*gallery(data / "peer-runs"), *corpus(data), *population(data / "population")]
+    problems += checkpoints(data)
     problems += reading(data)
     for problem in problems:
         print(f"acceptance: {problem}")
