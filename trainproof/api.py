@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 from . import __version__, checkpointing
 from .config import Config
@@ -20,6 +21,7 @@ from .engine.supervisor import supervise
 from .grouping import group
 from .model.artifact import Artifact, Content, Kind, Run, Unjudged
 from .model.data import Fault, FaultCode
+from .model.inspection import Requests
 from .model.report import (
     SCHEMA_VERSION,
     Invocation,
@@ -68,8 +70,20 @@ def audit_checkpoints(
 
     ``depth``: how much of each file is read.
     """
-    infos = {id: r.info for id, r in REGISTRY.items() if r.info.subject is SubjectKind.CHECKPOINT}
+    infos = _of_kind(SubjectKind.CHECKPOINT)
     return _audited(config, _find_checkpoints, infos, progress, depth)
+
+
+def inspect(
+    config: Config, kind: SubjectKind, requests: Requests, progress: Progress | None = None
+) -> Report:
+    """Judge what each path of the config names as a subject of ``kind``: a dataset, a tokenizer,
+    a speech corpus; an environment is the place itself, under one of its paths."""
+    return _audited(config, partial(_find_subjects, kind), _of_kind(kind), progress, requests)
+
+
+def _of_kind(kind: SubjectKind) -> dict[str, RuleInfo]:
+    return {id: rule.info for id, rule in REGISTRY.items() if rule.info.subject is kind}
 
 
 def _audited(
@@ -77,13 +91,13 @@ def _audited(
     find: Callable[[Config, ExitStack], _Found],
     infos: Mapping[str, RuleInfo],
     progress: Progress | None,
-    depth: Depth = Depth.TENSORS,
+    asked: Depth | Requests = Depth.TENSORS,
 ) -> Report:
-    """``infos``: the rules of the matrix."""
+    """``infos``: the rules of the matrix. ``asked``: what the caller wants beyond them."""
     started, begin = datetime.now(UTC), time.monotonic()
     with ExitStack() as stack:
         found = find(config, stack)
-        judged = _judge(found, config, infos, progress, depth)
+        judged = _judge(found, config, infos, progress, asked)
     invocation = Invocation(
         started=started.isoformat(timespec="seconds"),
         seconds=round(time.monotonic() - begin, 3),
@@ -122,6 +136,22 @@ def _find_checkpoints(config: Config, _: ExitStack) -> _Found:
                     found.unjudged.append(item)
                 case StoreError():
                     found.faults.append(_fault(item))
+    return found
+
+
+def _find_subjects(kind: SubjectKind, config: Config, _: ExitStack) -> _Found:
+    """One for each path; what is below a directory is looked up by whoever inspects it."""
+    found = _Found()
+    for path in config.paths:
+        home, name = os.path.split(os.path.abspath(path))
+        if kind is SubjectKind.ENVIRONMENT:
+            found.runs.append(Run(str(kind), path, (), kind))
+        elif not os.path.exists(path):
+            found.faults.append(Fault(FaultCode.IO, path, "no such file or directory", fatal=True))
+        else:
+            size = 0 if os.path.isdir(path) else os.path.getsize(path)
+            artifact = Artifact(home, name, size, Kind(kind), str(kind))
+            found.runs.append(Run(name, home, (artifact,), kind))
     return found
 
 
@@ -206,7 +236,7 @@ def _judge(
     config: Config,
     infos: Mapping[str, RuleInfo],
     progress: Progress | None,
-    depth: Depth,
+    asked: Depth | Requests,
 ) -> _Judged:
     """Results by number of the run: their order says nothing about when each came in."""
     tasks = [
@@ -219,7 +249,8 @@ def _judge(
         tags=config.tags,
         spools=found.spools,
         follow_symlinks=config.follow_symlinks,
-        depth=depth,
+        depth=asked if isinstance(asked, Depth) else Depth.TENSORS,
+        requests=asked if isinstance(asked, Requests) else Requests(),
         plugins=config.plugins,
         memory_bytes=config.memory_limit,
     )

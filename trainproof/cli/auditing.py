@@ -45,7 +45,7 @@ def doctor(
     options: Options,
 ) -> None:
     """The autopsy: the same audit with the full report of each run, worst first."""
-    run((path,), options, _doctor)
+    run((path,), options, in_full)
 
 
 @with_options
@@ -57,7 +57,7 @@ def epoch(
     """Judge one training log."""
     if Path(log).is_dir():
         fail(f"{log} is a directory: use trainproof audit or trainproof doctor")
-    run((log,), options, _doctor)
+    run((log,), options, in_full)
 
 
 def fail(message: str) -> NoReturn:
@@ -120,7 +120,7 @@ def _summary(report: Report, options: Options, fail_on: FailOn) -> bytes:
     )
 
 
-def _doctor(report: Report, options: Options, fail_on: FailOn) -> bytes:
+def in_full(report: Report, options: Options, fail_on: FailOn) -> bytes:
     if options.quiet:
         return _summary(report, options, fail_on)
     return doctor_text(report, **terminal(options, fail_on))

@@ -38,6 +38,9 @@ LIMITS = (
     " open questions, not answers."
 )
 
+LIMITED = frozenset({"run"})
+"""Kinds of subjects that the paragraph is about."""
+
 
 def doctor(
     report: Report,
@@ -59,7 +62,9 @@ def doctor(
     for subject in subjects[: len(subjects) - len(brief)]:
         lines += _subject(style, subject, rules)
     lines += _brief(style, brief)
-    lines += ["", *style.wrap(LIMITS, ""), "", *style.wrap(meaning(report, fail_on), "")]
+    if any(subject.kind in LIMITED for subject in subjects) or not subjects:
+        lines += ["", *style.wrap(LIMITS, "")]
+    lines += ["", *style.wrap(meaning(report, fail_on), "")]
     return style.encode(lines)
 
 
@@ -81,6 +86,7 @@ def _subject(style: Style, subject: SubjectReport, rules: Mapping[str, RuleEntry
     yield from _files(style, subject)
     yield from _course(style, subject)
     yield from _facts(style, subject)
+    yield from _known(style, subject)
     yield from _series(style, subject)
     yield from _findings(style, subject)
     yield from _rules(style, subject, rules)
@@ -130,6 +136,14 @@ def _facts(style: Style, subject: SubjectReport) -> Iterator[str]:
         yield from _section(style, "Logged names of unknown meaning, not judged")
         yield from style.wrap(", ".join(subject.unknown_columns[:NAMES]), "  ")
         yield from _more(len(subject.unknown_columns) - NAMES)
+
+
+def _known(style: Style, subject: SubjectReport) -> Iterator[str]:
+    """What was measured of a subject that is no run."""
+    if subject.measured:
+        yield from _section(style, "Measured")
+        for key, value in subject.measured.items():
+            yield from style.wrap(f"{key}: {number(value)}", "  ", "    ")
 
 
 def _series(style: Style, subject: SubjectReport) -> Iterator[str]:
@@ -183,18 +197,20 @@ def _rules(style: Style, subject: SubjectReport, rules: Mapping[str, RuleEntry])
         if detail.state == State.NOT_CHECKED:
             skipped.setdefault(subject.checks.skipped.get(id, detail.skip or ""), []).append(id)
         else:
-            yield from _applied(style, id, detail, rules.get(id))
+            yield from _applied(style, id, detail, rules.get(id), subject.kind)
     for reason, ids in sorted(skipped.items()):
         told = f"not checked, {reason}: {', '.join(ids)}"
         yield from (style.paint(line, "faint") for line in style.wrap(told, "  ", "    "))
 
 
-def _applied(style: Style, id: str, detail: CheckDetail, rule: RuleEntry | None) -> Iterator[str]:
+def _applied(
+    style: Style, id: str, detail: CheckDetail, rule: RuleEntry | None, kind: str
+) -> Iterator[str]:
     title = f"{id}  {rule.title}" if rule else id
     yield from style.wrap(f"{detail.state}  {title}", "  ", "    ")
     applied = [one for one in detail.applications if one.state != State.NOT_CHECKED]
     for application in applied[:APPLICATIONS]:
-        yield from style.wrap(_measured(application), "      ")
+        yield from style.wrap(_measured(application, kind), "      ")
     more = len(applied) - APPLICATIONS
     if more > 0:
         yield f"      and {more:,} more"
@@ -203,8 +219,8 @@ def _applied(style: Style, id: str, detail: CheckDetail, rule: RuleEntry | None)
         yield f"      not applicable to {apart:,} more"
 
 
-def _measured(application: Application) -> str:
-    what = application.series or "the run"
+def _measured(application: Application, kind: str) -> str:
+    what = application.series or f"the {kind}"
     if application.segment:
         what += f" (attempt {application.segment + 1})"
     numbers = (application.measured or {}).items()

@@ -44,6 +44,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "SubjectReport.series": "The logged scalars.",
     "SubjectReport.comparisons": "Its losses beside those of each baseline.",
     "SubjectReport.unknown_columns": "Logged names whose meaning is not known: not judged.",
+    "SubjectReport.measured": "Of a subject that is no run: what is known of it as a whole.",
     "SubjectReport.facts": "What the run declares about itself.",
     "SubjectReport.problems": "What went wrong while reading the subject's files.",
     "SubjectReport.because": "For NOT-CHECKED: what stood in the way of the rules that would have"

@@ -42,9 +42,8 @@ from trainproof.model.rule import RuleInfo, SubjectKind, render
 from trainproof.model.text import printable, spell_values
 from trainproof.model.wire import RunResult
 
-SOURCES = {SubjectKind.PAIR: "compare", SubjectKind.CHECKPOINT: "checkpoint"}
-"""What the rules about a kind of subject look at; all others at a single run."""
-SINGLE_RUN = "single_run"
+SOURCES = {SubjectKind.RUN: "single_run", SubjectKind.PAIR: "compare"}
+"""What the rules about a kind of subject look at, in 0.22's words; all others by its name."""
 _ORDER = {Level.FAIL: 0, Level.WARN: 1, Level.INFO: 2}
 _QUIET = frozenset({Content.NOT_A_LOG, Content.EXCLUDED})
 """Contents that are counted and not listed: nobody expected them to be judged."""
@@ -90,6 +89,7 @@ def subject_report(run: Run, result: RunResult, rules: Mapping[str, RuleInfo]) -
         tensors=result.tensors,
         unknown_columns=tuple(printable(name) for name in result.unknown),
         facts=_facts(result.facts),
+        measured=spell_values(result.measured) or None,
         problems=tuple(problem(fault) for fault in result.faults),
         because=_because(cells, rules) if judged is Verdict.NOT_CHECKED else None,
     )
@@ -127,7 +127,7 @@ def _finding(info: RuleInfo, hit: Hit) -> Finding:
         level=hit.level,
         message=printable(prose.message),
         evidence=printable(prose.evidence),
-        source=SOURCES.get(info.subject, SINGLE_RUN),
+        source=SOURCES.get(info.subject, str(info.subject)),
         measured=spell_values(hit.evidence.measured),
         thresholds=spell_values(hit.thresholds),
         location=Location(printable(where.artifact), where.line),

@@ -40,6 +40,10 @@ from trainproof.stores.interface import StoreError
 from .evaluate import evaluate
 
 _ERROR_LENGTH = 500
+INSPECTED = frozenset(
+    {SubjectKind.DATASET, SubjectKind.TOKENIZER, SubjectKind.SPEECH, SubjectKind.ENVIRONMENT}
+)
+"""Kinds of subjects that are looked at before a run."""
 _COMPARED = 5
 """Baselines beside which a loss is shown."""
 
@@ -72,6 +76,10 @@ def judge(
         from .checkpoints import judge_checkpoint  # noqa: PLC0415 - audits of logs do without
 
         return judge_checkpoint(task, settings, progress)
+    if task.run.subject in INSPECTED:
+        from .inspections import judge_inspected  # noqa: PLC0415 - and these
+
+        return judge_inspected(task, settings, progress)
     readings = list(_readings(task, settings, progress))
     progress.at(Phase.ASSEMBLING)
     tags = {tag: role for role, tag in settings.tags}

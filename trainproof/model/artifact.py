@@ -14,6 +14,9 @@ class Kind(StrEnum):
     LOG = "log"
     CHECKPOINT = "checkpoint"
     CONFIG = "config"
+    DATASET = "dataset"
+    TOKENIZER = "tokenizer"
+    SPEECH = "speech"
 
 
 class Content(StrEnum):

@@ -303,6 +303,7 @@ class RunView:
     """Everything known about one subject: the only thing a rule's needs can be bound from.
 
     ``checkpoint``: what was read of it, where the subject is a checkpoint and not a run.
+    ``inspected``: what was measured of a subject that is neither (a dataset, an environment).
     ``baselines``: the runs to compare it with. ``failed``: of a baseline, the rules that it
     fails by itself.
     """
@@ -316,6 +317,7 @@ class RunView:
     baselines: tuple[RunView, ...] = ()
     failed: tuple[str, ...] = ()
     checkpoint: Checkpoint | None = None
+    inspected: object | None = None
 
     @property
     def series(self) -> tuple[Series, ...]:

@@ -262,7 +262,8 @@ class RewindEntry:
 @dataclass(frozen=True, slots=True)
 class SubjectReport:
     """Everything about one judged subject. ``because``: for NOT-CHECKED, what stood in the way of
-    the rules that would have given grounds for a PASS."""
+    the rules that would have given grounds for a PASS. ``measured``: of a subject that is no run,
+    what is known of it as a whole."""
 
     id: str
     kind: str
@@ -279,6 +280,7 @@ class SubjectReport:
     tensors: tuple[TensorSummary, ...] = ()
     unknown_columns: tuple[str, ...] = ()
     facts: Mapping[str, Value] | None = None
+    measured: Mapping[str, Value] | None = None
     problems: tuple[Problem, ...] = ()
     because: str | None = None
 

@@ -19,7 +19,9 @@ class SubjectKind(StrEnum):
     PAIR = "pair"
     DATASET = "dataset"
     TOKENIZER = "tokenizer"
+    SPEECH = "speech"
     ENVIRONMENT = "environment"
+    OBJECTIVE = "objective"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import msgspec
 
 from .artifact import Run, Unjudged
 from .data import Facts, Fault, Regime, Rewind
+from .inspection import Requests
 from .outcome import Cell, Skip, Value
 from .report import (
     ArtifactEntry,
@@ -44,6 +45,7 @@ class RunResult:
     tensors: tuple[TensorSummary, ...] = ()
     unknown: tuple[str, ...] = ()
     facts: Facts = field(default_factory=Facts)
+    measured: Mapping[str, Value] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
     regime: Regime = Regime.SUPERVISED
 
@@ -76,6 +78,7 @@ class Settings:
     spools: Mapping[str, str] = field(default_factory=dict)
     follow_symlinks: bool = False
     depth: Depth = Depth.TENSORS
+    requests: Requests = field(default_factory=Requests)
     plugins: tuple[str, ...] = ()
     memory_bytes: int = 0
 

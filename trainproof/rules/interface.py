@@ -261,6 +261,21 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
+class Inspected:
+    """What was measured of a subject that is no run: an instance of ``kind``."""
+
+    kind: type
+    what: str
+
+    def describe(self) -> str:
+        return self.what
+
+    def bind(self, place: Place) -> object | Missing:
+        got = place.view.inspected
+        return got if isinstance(got, self.kind) else absent(place.view, None)
+
+
+@dataclass(frozen=True, slots=True)
 class Compared:
     """The whole view of a run that is compared with at least one other."""
 

@@ -49,6 +49,8 @@ DIALECTS = (
     _dialect("espnet", r"<n>epoch:train:<n>-<n>batch:|<n>epoch results: \[train\]"),
     _dialect("kohya", r"%\|\|<n>/<n> \[.*avr_loss=<n>"),
     _dialect("lightning", r"^Epoch<n>:<n>%\|\|<n>/<n> \[.*v_num="),
+    _dialect("yolo", r"^epoch:<n>/<n>, (?:gpu_mem|GPU_mem|train/\w*loss):<n>"),
+    _dialect("stable-baselines3", r"time/total_timesteps:<n>"),
     _dialect("paddle", r"epoch:<n>, iter:<n>, lr:<n> loss:<n> "),
 )
 

@@ -13,6 +13,7 @@ from trainproof.readers.text import FaultLog
 from .dialects import INFERRED
 from .numbers import HOLE, may_hold_numbers, pattern_of, pieces_of, value_of, without_bars
 from .plan import Counter, Kind, Plan, plan_of
+from .tables import Tables
 
 MAX_LINE = 16384
 """Characters of a line that reports something; longer ones are dumps."""
@@ -156,12 +157,15 @@ class Log:
     _state: tuple[object, ...] = ()
     _frameworks: dict[str, int] = field(default_factory=dict)
     _keras_epoch: int = -1
+    _tables: Tables = field(default_factory=Tables)
 
     def take(self, text: str, line: int, *, ended: bool = True) -> None:
         """Read one line, or one state of a progress bar."""
         if len(text) > MAX_LINE:
             return
-        text = without_bars(text)
+        text = without_bars(self._tables.line(text))
+        if not text:
+            return
         for plan, pattern in self._recent:
             if found := pattern.match(text):
                 self._use(plan, found.groups(), line, ended)

@@ -19,6 +19,7 @@ from .log import TRAINING, Log
 from .numbers import pieces_of, without_bars
 from .plan import Kind as LineKind
 from .plan import plan_of
+from .tables import Tables
 
 LOGS = frozenset({"log", "out", "err"})
 """Suffixes of what a console printed, whatever it is."""
@@ -90,9 +91,9 @@ def _records(text: str, *, whole: bool) -> int:
     lines = text.replace("\r", "\n").split("\n")
     if not whole:
         lines.pop()
-    count, begun = 0, False
+    count, begun, tables = 0, False, Tables()
     for line in lines:
-        pieces = pieces_of(without_bars(line))
+        pieces = pieces_of(without_bars(tables.line(line)))
         plan = plan_of(pieces) if len(pieces) > 1 else None
         if plan is None:
             continue

@@ -1,0 +1,1 @@
+"""Training data as rows of text: read once, streaming, in bounded memory."""

@@ -1,0 +1,1 @@
+"""The machine a training is going to run on."""

@@ -1,0 +1,70 @@
+"""What is looked at before a run: what the caller asked for, and what an inspection brought home.
+
+Each kind of subject has a package that looks (`datasets`, `tokenization`, `speech`,
+`environment`), a frozen dataclass of what it measured, and rules that judge it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .data import Fault
+from .outcome import Value
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRequest:
+    """What rows are judged against. Paths; ``max_len`` in tokens."""
+
+    eval: str | None = None
+    tokenizer: str | None = None
+    max_len: int | None = None
+    text_field: str | None = None
+    template: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerRequest:
+    """``text``: a file of the text that the tokenizer is to be used on."""
+
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechRequest:
+    """Nothing beyond the paths yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentRequest:
+    """What a training is going to need. Sizes in GB (1e9 bytes)."""
+
+    module: str | None = None
+    cwd: str | None = None
+    python: str | None = None
+    checkpoint: str | None = None
+    required_gb: float | None = None
+    output_dir: str | None = None
+    checkpoint_gb: float | None = None
+    keep: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """One for each kind of subject; those of other kinds say nothing."""
+
+    dataset: DatasetRequest = DatasetRequest()
+    tokenizer: TokenizerRequest = TokenizerRequest()
+    speech: SpeechRequest = SpeechRequest()
+    environment: EnvironmentRequest = EnvironmentRequest()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inspection:
+    """``subject``: what the rules judge, None where nothing could be looked at. ``measured``: what
+    a person wants to know of it, for the report. ``faults``: what could not be read."""
+
+    subject: object | None
+    measured: Mapping[str, Value] = field(default_factory=dict)
+    faults: tuple[Fault, ...] = ()

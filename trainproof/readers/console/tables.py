@@ -1,0 +1,146 @@
+"""Tables on the console -> lines that name what each number is.
+
+Two kinds are common. Reinforcement learning draws a box for each report, a name and a value in
+each row (Stable-Baselines, Baselines, Spinning Up). YOLO prints the names once and rows of numbers
+below them, each with a progress bar at its end. Both become lines such as ``epoch: 0/99, box: 0.1``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+MAX_ROWS = 200
+"""Rows of a box."""
+
+PATIENCE = 20
+"""Lines of something else (warnings, progress bars) that may stand within a box."""
+
+RULE = re.compile(r"\s*[-=+|]{8,}\s*")
+"""What stands above and below a box."""
+
+ROW = re.compile(
+    r"\s*\|(?P<indent>\s*)(?P<name>[^|\s][^|]{0,79}?)\s*\|\s*(?P<value>[^|]{0,40}?)\s*\|\s*"
+)
+
+HEADER = re.compile(r"\s*Epoch(?P<names>(?:\s+[A-Za-z][\w/.-]{0,40}){2,40})\s*")
+"""The names of a table of YOLO; one of them is a loss or says how much memory is used."""
+
+EPOCH = re.compile(
+    r"\s*(?P<place>\d{1,9}/\d{1,9})(?P<numbers>(?:\s+[-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf)G?){2,40})"
+    r":\s+(?P<done>\d{1,3})%",
+    re.IGNORECASE,
+)
+CLASSES = re.compile(
+    r"\s*Class\s+Images\s+(?:Labels|Instances|Targets)\s+(?P<names>[^%]{1,200}?):?(?:\s+\d{1,3}%|\s*$)"
+)
+"""The names of what is measured on held-out images, behind counts of these."""
+
+ALL = re.compile(
+    r"\s*all\s+\d+\s+\d+(?P<numbers>(?:\s+(?:\d[\d.]*(?:e[-+]?\d+)?|nan)){2,20})\s*", re.IGNORECASE
+)
+"""The row about all classes; one for each class may follow."""
+
+LOSSES = {"box": "box_loss", "obj": "obj_loss", "cls": "cls_loss", "total": "loss"}
+"""What YOLOv5 up to 5.0 and YOLOv7 call their losses."""
+
+MEASURES = {
+    "p": "precision",
+    "r": "recall",
+    "map@.5": "mAP_0.5",
+    "map@.5:.95": "mAP_0.5:0.95",
+    "map50": "mAP50",
+    "map50-95": "mAP50-95",
+}
+
+
+@dataclass(slots=True)
+class Tables:
+    """What has been seen of the tables of one log."""
+
+    _box: dict[str, str] | None = None
+    _section: str = ""
+    _patience: int = 0
+    _names: Sequence[str] = ()
+    _measures: Sequence[str] = ()
+
+    def line(self, text: str) -> str:
+        """What the line says with the names of its table, nothing while a box is open; the line
+        itself where it is not of a table."""
+        if self._box is not None or text[:1] in ("-", "="):
+            return self._boxed(text)
+        if "Epoch" in text and (header := HEADER.fullmatch(text)):
+            self._head(header["names"].split())
+        elif "Class" in text and (classes := CLASSES.match(text)):
+            self._measures = _measures(classes["names"].split())
+        elif self._names and "%" in text and (row := EPOCH.match(text)):
+            return self._epoch(row)
+        elif self._measures and "all" in text and (row := ALL.fullmatch(text)):
+            return _named(self._measures, row["numbers"].split()) or text
+        return text
+
+    # --- boxes ---------------------------------------------------------------------------------
+
+    def _boxed(self, text: str) -> str:
+        if RULE.fullmatch(text):
+            box, self._box, self._section, self._patience = self._box, {}, "", PATIENCE
+            if not box:
+                return text
+            self._box = None
+            return ", ".join(f"{name}: {value}" for name, value in box.items())
+        if self._box is None:
+            return text
+        row = ROW.fullmatch(text)
+        if row is None or len(self._box) >= MAX_ROWS:
+            self._patience -= 1
+            if self._patience < 0 or not self._box:
+                self._box = None
+            return text
+        if not row["value"]:
+            self._section = row["name"]
+        elif len(row["indent"]) > 1:
+            self._box[self._section + row["name"]] = row["value"]
+        else:
+            self._box[row["name"]] = row["value"]
+        return ""
+
+    # --- YOLO ----------------------------------------------------------------------------------
+
+    def _head(self, names: Sequence[str]) -> None:
+        if any("loss" in name or name.lower() == "gpu_mem" for name in names):
+            self._names = [_loss(name) for name in names]
+
+    def _epoch(self, row: re.Match[str]) -> str:
+        """Nothing of a bar that is not at its end: running values are no result."""
+        if int(row["done"]) < 100:
+            return ""
+        values = [number.rstrip("Gg") for number in row["numbers"].split()]
+        named = _named(self._names, values)
+        return f"epoch: {row['place']}, {named}" if named else row.string
+
+
+def _loss(name: str) -> str:
+    name = LOSSES.get(name, name)
+    return f"train/{name}" if name == "loss" or name.endswith("_loss") else name
+
+
+def _measures(words: Sequence[str]) -> list[str]:
+    """``Box(P  R  mAP50  mAP50-95)  Mask(P  R …)``, of which the first part has a name of its own
+    since YOLOv8."""
+    names: list[str] = []
+    part = ""
+    for word in words:
+        kind, opened, rest = word.rpartition("(")
+        part = kind if opened else part
+        name = rest.rstrip(")")
+        suffix = f"({part[:1]})" if part else ""
+        names.append(f"metrics/{MEASURES.get(name.lower(), name)}{suffix}")
+    return names
+
+
+def _named(names: Sequence[str], values: Sequence[str]) -> str:
+    """Names and numbers side by side; nothing where they are not as many."""
+    if len(names) != len(values):
+        return ""
+    return ", ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True))

@@ -1,0 +1,1 @@
+"""Speech corpora: manifests, transcripts and the headers of audio files."""

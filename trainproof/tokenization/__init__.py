@@ -1,0 +1,1 @@
+"""Tokenizers: what their files declare, and what they do to a text."""
