@@ -1,18 +1,24 @@
 """Tables on the console -> lines that name what each number is.
 
 Two kinds are common. Reinforcement learning draws a box for each report, a name and a value in
-each row (Stable-Baselines, Baselines, Spinning Up). YOLO prints the names once and rows of numbers
-below them, each with a progress bar at its end. Both become lines such as ``epoch: 0/99, box: 0.1``.
+each row (Stable-Baselines, Baselines, Spinning Up). Others print the names once and rows of
+numbers below them (fastai, skorch), YOLO with a progress bar at the end of each row. All become
+lines such as ``epoch: 0/99, box: 0.1``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from trainproof.readers.names import split_of
 
 MAX_ROWS = 200
 """Rows of a box."""
+
+FULL = 100
+"""Per cent of a bar."""
 
 PATIENCE = 20
 """Lines of something else (warnings, progress bars) that may stand within a box."""
@@ -24,16 +30,19 @@ ROW = re.compile(
     r"\s*\|(?P<indent>\s*)(?P<name>[^|\s][^|]{0,79}?)\s*\|\s*(?P<value>[^|]{0,40}?)\s*\|\s*"
 )
 
-HEADER = re.compile(r"\s*Epoch(?P<names>(?:\s+[A-Za-z][\w/.-]{0,40}){2,40})\s*")
-"""The names of a table of YOLO; one of them is a loss or says how much memory is used."""
+HEADER = re.compile(
+    r"\s*(?P<place>[Ee]poch|EPOCH|[Ss]tep|[Ii]ter(?:ation)?)"
+    r"(?P<names>(?:\s+[A-Za-z][\w/.-]{0,40}){2,40})\s*"
+)
+"""The names of a table; one of them is a loss or says how much memory is used."""
 
 EPOCH = re.compile(
-    r"\s*(?P<place>\d{1,9}/\d{1,9})(?P<numbers>(?:\s+[-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf)G?){2,40})"
+    r"\s*(?P<at>\d{1,9}/\d{1,9})(?P<numbers>(?:\s+[-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf)G?){2,40})"
     r":\s+(?P<done>\d{1,3})%",
     re.IGNORECASE,
 )
 CLASSES = re.compile(
-    r"\s*Class\s+Images\s+(?:Labels|Instances|Targets)\s+(?P<names>[^%]{1,200}?):?(?:\s+\d{1,3}%|\s*$)"
+    r"\s*Class\s+Images\s+(?:Labels|Instances|Targets)\s+(?P<names>[^%]{1,200}?):?(?:\s{1,20}\d{1,3}%|\s{0,20}$)"
 )
 """The names of what is measured on held-out images, behind counts of these."""
 
@@ -42,16 +51,19 @@ ALL = re.compile(
 )
 """The row about all classes; one for each class may follow."""
 
+NUMBER = re.compile(r"(?:\d{1,9}/\d{1,9}|[-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf))\Z", re.IGNORECASE)
+"""A cell that is one, and no clock (``00:12``)."""
+
 LOSSES = {"box": "box_loss", "obj": "obj_loss", "cls": "cls_loss", "total": "loss"}
 """What YOLOv5 up to 5.0 and YOLOv7 call their losses."""
 
 MEASURES = {
     "p": "precision",
     "r": "recall",
-    "map@.5": "mAP_0.5",
-    "map@.5:.95": "mAP_0.5:0.95",
+    "map@.5": "mAP@0.5",
+    "map@.5:.95": "mAP@0.5:0.95",
     "map50": "mAP50",
-    "map50-95": "mAP50-95",
+    "map50-95": "mAP50_95",
 }
 
 
@@ -62,6 +74,7 @@ class Tables:
     _box: dict[str, str] | None = None
     _section: str = ""
     _patience: int = 0
+    _place: str = ""
     _names: Sequence[str] = ()
     _measures: Sequence[str] = ()
 
@@ -70,14 +83,15 @@ class Tables:
         itself where it is not of a table."""
         if self._box is not None or text[:1] in ("-", "="):
             return self._boxed(text)
-        if "Epoch" in text and (header := HEADER.fullmatch(text)):
-            self._head(header["names"].split())
-        elif "Class" in text and (classes := CLASSES.match(text)):
-            self._measures = _measures(classes["names"].split())
-        elif self._names and "%" in text and (row := EPOCH.match(text)):
-            return self._epoch(row)
-        elif self._measures and "all" in text and (row := ALL.fullmatch(text)):
+        if "all" in text and self._measures and (row := ALL.fullmatch(text)):
             return _named(self._measures, row["numbers"].split()) or text
+        if "Class" in text and (classes := CLASSES.match(text)):
+            self._measures = _measures(classes["names"].split())
+            return ""
+        if self._names and (found := self._row(text)) is not None:
+            return found
+        if text[-1:].isalpha() or text[-1:].isspace():
+            self._head(text)
         return text
 
     # --- boxes ---------------------------------------------------------------------------------
@@ -105,24 +119,34 @@ class Tables:
             self._box[row["name"]] = row["value"]
         return ""
 
-    # --- YOLO ----------------------------------------------------------------------------------
+    # --- names above, numbers below ------------------------------------------------------------
 
-    def _head(self, names: Sequence[str]) -> None:
-        if any("loss" in name or name.lower() == "gpu_mem" for name in names):
-            self._names = [_loss(name) for name in names]
+    def _head(self, text: str) -> None:
+        header = HEADER.fullmatch(text)
+        if header is None:
+            return
+        names = header["names"].split()
+        if any("loss" in name.lower() or name.lower() == "gpu_mem" for name in names):
+            self._place, self._names = header["place"].lower(), [_loss(name) for name in names]
 
-    def _epoch(self, row: re.Match[str]) -> str:
-        """Nothing of a bar that is not at its end: running values are no result."""
-        if int(row["done"]) < 100:
-            return ""
-        values = [number.rstrip("Gg") for number in row["numbers"].split()]
-        named = _named(self._names, values)
-        return f"epoch: {row['place']}, {named}" if named else row.string
+    def _row(self, text: str) -> str | None:
+        """The row with its names; nothing of a bar that is not at its end, for running values are
+        no result. None where it is no row."""
+        if "%" in text and (row := EPOCH.match(text)):
+            if int(row["done"]) < FULL:
+                return ""
+            cells = [row["at"], *(number.rstrip("Gg") for number in row["numbers"].split())]
+        elif text.lstrip()[:1].isdecimal():
+            cells = text.split(maxsplit=len(self._names) + 1)
+        else:
+            return None
+        return _named([self._place, *self._names], cells) or None
 
 
 def _loss(name: str) -> str:
     name = LOSSES.get(name, name)
-    return f"train/{name}" if name == "loss" or name.endswith("_loss") else name
+    told = name != "loss" and (not name.endswith("_loss") or split_of(name) is not None)
+    return name if told else f"train/{name}"
 
 
 def _measures(words: Sequence[str]) -> list[str]:
@@ -140,7 +164,8 @@ def _measures(words: Sequence[str]) -> list[str]:
 
 
 def _named(names: Sequence[str], values: Sequence[str]) -> str:
-    """Names and numbers side by side; nothing where they are not as many."""
+    """Names and numbers side by side; nothing where there are not as many cells as names."""
     if len(names) != len(values):
         return ""
-    return ", ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True))
+    cells = zip(names, values, strict=True)
+    return ", ".join(f"{name}: {value}" for name, value in cells if NUMBER.match(value))
