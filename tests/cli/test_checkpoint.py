@@ -24,7 +24,7 @@ def test_exit_codes_say_judged_failed_and_could_not_judge(saved: Path) -> None:
     assert run("checkpoint", saved / "good.pt").returncode == 0
     assert run("checkpoint", saved).returncode == 1
     assert run("checkpoint", saved, "--fail-on", "never").returncode == 0
-    assert run("checkpoint", saved, "--ignore", "TP-CKPT-NAN").returncode == 0
+    assert run("checkpoint", saved, "--ignore", "TP-CKPT-NAN").returncode == 2
     assert run("checkpoint", saved / "nowhere.pt").returncode == 2
     assert run("checkpoint", saved / "good.pt", "--depth", "structure").returncode == 2
     assert run("checkpoint", saved, "--depth", "all").returncode == 2

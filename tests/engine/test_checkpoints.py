@@ -106,8 +106,10 @@ def test_a_page_in_the_place_of_a_file_is_named(tmp_path: Path) -> None:
 def test_a_depth_that_reads_no_values_gives_no_pass(tmp_path: Path) -> None:
     path = write(tmp_path / "m.pt", torch_bytes())
     assert only(path, Depth.STRUCTURE).verdict is Verdict.NOT_CHECKED
-    assert only(path, Depth.INTEGRITY).verdict is Verdict.PASS
-    assert only(path, Depth.INTEGRITY).tensors[0].unread == "not asked for"
+    subject = only(path, Depth.INTEGRITY)
+    assert subject.checks.details["TP-CKPT-CORRUPT"].state == "clean"
+    assert subject.checks.details["TP-CKPT-NAN"].skip == Skip.DISABLED
+    assert (subject.verdict, subject.tensors[0].unread) == (Verdict.NOT_CHECKED, "not asked for")
 
 
 def test_a_missing_shard_fails_the_set(tmp_path: Path) -> None:

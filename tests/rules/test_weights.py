@@ -45,6 +45,12 @@ def test_optimizer_state_is_a_warning_of_its_own() -> None:
     assert level(judge("TP-CKPT-NAN", view)) == (Level.WARN, "optimizer")
 
 
+def test_where_only_an_optimizer_was_saved_its_state_is_what_was_looked_at() -> None:
+    view = saved(tensor("state/0/exp_avg", group=Group.OPTIMIZER))
+    cell = judge("TP-CKPT-NAN", view)
+    assert (cell.state, cell.checks[0].measured) == (State.CLEAN, {"tensors": 1})
+
+
 def test_a_best_value_that_starts_at_infinity_is_no_finding() -> None:
     view = saved(tensor("w"), tensor("callbacks/best", (1,), inf=1, group=Group.STATE))
     assert judge("TP-CKPT-NAN", view).state is State.CLEAN

@@ -30,7 +30,7 @@ def checkpoint(
         typer.Option(
             "--depth",
             help="How much is read: names and sizes, also the checksums, or also all values. Only"
-            " the last two can lead to a PASS.",
+            " the last can lead to a PASS.",
         ),
     ] = Depth.TENSORS,
     *,

@@ -287,7 +287,6 @@ def _missing(file: SavedFile, one: Defect) -> dict[str, Value]:
             "torch.serialization.skip_data and set_crc32_options",
         ),
     ),
-    grounds=True,
     fires=Example(
         "one flipped bit",
         defect(DefectCode.CRC, "the file says 1b2c3d4e, the data are something else", "m/data/0"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.outcome import Evidence, Level, Outcome, Value, Where
@@ -32,10 +33,11 @@ def _all_weights(checkpoint: Checkpoint) -> list[TensorInfo]:
     return [one for file in checkpoint.files for one in weights(file)]
 
 
+_Candidates = Callable[[SavedFile], Iterator[TensorInfo]]
+
+
 def _bad_by_file(
-    checkpoint: Checkpoint,
-    bad: Callable[[TensorInfo], bool],
-    candidates: Callable[[SavedFile], Iterator[TensorInfo]] = weights,
+    checkpoint: Checkpoint, bad: Callable[[TensorInfo], bool], candidates: _Candidates
 ) -> Iterator[tuple[SavedFile, list[TensorInfo], int]]:
     """Files that hold such tensors, the tensors, and the number of those that were looked at."""
     for file in checkpoint.files:
@@ -45,16 +47,36 @@ def _bad_by_file(
             yield file, found, len(looked)
 
 
+def _sifted(
+    checkpoint: Checkpoint,
+    bad: Callable[[TensorInfo], bool],
+    candidates: _Candidates,
+    more: Callable[[list[TensorInfo]], Mapping[str, Value]],
+) -> Outcome:
+    """Fired with one place for each file that holds such tensors: how many, and the first names.
+
+    ``more``: what else is measured of those of one file.
+    """
+    found = [
+        Evidence(_at(these), {**_counted(these, looked), **more(these)})
+        for _, these, looked in _bad_by_file(checkpoint, bad, candidates)
+    ]
+    return _judged(checkpoint, found, sum(1 for file in checkpoint.files for _ in candidates(file)))
+
+
+def _counted(bad: list[TensorInfo], looked: int) -> dict[str, Value]:
+    return {"tensors": looked, "bad": len(bad), "names": named(one.name for one in bad)}
+
+
 def _at(found: list[TensorInfo]) -> Where:
     return Where(found[0].artifact, tensor=found[0].name)
 
 
-def _judged(checkpoint: Checkpoint, evidence: list[Evidence], looked: int | None = None) -> Outcome:
-    """``looked``: tensors that the rule is about, all weights where it is about all."""
-    count = len(_all_weights(checkpoint)) if looked is None else looked
-    measured: dict[str, Value] = {"tensors": count}
+def _judged(checkpoint: Checkpoint, evidence: list[Evidence], looked: int) -> Outcome:
+    """``looked``: tensors that the rule is about."""
+    measured: dict[str, Value] = {"tensors": looked}
     unread = unmeasured(checkpoint)
-    return settle(checkpoint, evidence, measured, unread, Depth.TENSORS, there=count > 0)
+    return settle(checkpoint, evidence, measured, unread, Depth.TENSORS, there=looked > 0)
 
 
 _MASK = re.compile(r"mask|causal|alibi|attn_bias|attention_bias|\btril\b|\btriu\b", re.IGNORECASE)
@@ -69,7 +91,7 @@ _ARRAYS = frozenset({Layout.NPY, Layout.NPZ})
     evidence="{nan:,} NaN and {inf:,} infinite values among the {elements:,} of these tensors.",
     needs={"checkpoint": Saved()},
     measures={
-        "tensors": _TENSORS,
+        "tensors": _TENSORS + "; where there are none, tensors of the optimizer",
         "bad": "of these, tensors that hold NaN or infinity",
         "names": _FIRST,
         "nan": "values in them that are NaN",
@@ -113,12 +135,13 @@ _ARRAYS = frozenset({Layout.NPY, Layout.NPZ})
 )
 def nonfinite(checkpoint: Checkpoint) -> Outcome:
     found = []
-    for file, bad, looked in _bad_by_file(checkpoint, _not_finite):
+    for file, bad, looked in _bad_by_file(checkpoint, _not_finite, weights):
         variant = "arrays" if file.facts.layout in _ARRAYS else ""
         found.append(Evidence(_at(bad), _not_finite_measures(bad, looked), variant))
     for _, bad, looked in _bad_by_file(checkpoint, _not_finite, _optimizer):
         found.append(Evidence(_at(bad), _not_finite_measures(bad, looked), "optimizer"))
-    return _judged(checkpoint, found)
+    state = sum(1 for file in checkpoint.files for _ in _optimizer(file))
+    return _judged(checkpoint, found, len(_all_weights(checkpoint)) or state)
 
 
 def _not_finite(one: TensorInfo) -> bool:
@@ -135,9 +158,7 @@ def _optimizer(file: SavedFile) -> Iterator[TensorInfo]:
 
 def _not_finite_measures(bad: list[TensorInfo], looked: int) -> dict[str, Value]:
     return {
-        "tensors": looked,
-        "bad": len(bad),
-        "names": named(one.name for one in bad),
+        **_counted(bad, looked),
         "nan": total(_stats(one).nan for one in bad),
         "inf": total(_stats(one).inf for one in bad),
         "elements": total(_stats(one).elements for one in bad),
@@ -190,20 +211,12 @@ _FEW = 16
     subject=SubjectKind.CHECKPOINT,
 )
 def all_zero(checkpoint: Checkpoint) -> Outcome:
-    found = [
-        Evidence(
-            _at(bad),
-            {
-                "tensors": looked,
-                "bad": len(bad),
-                "names": named(one.name for one in bad),
-                "elements": total(_stats(one).elements for one in bad),
-            },
-        )
-        for _, bad, looked in _bad_by_file(checkpoint, lambda one: _stats(one).all_zero, _matrices)
-    ]
-    looked = sum(1 for file in checkpoint.files for _ in _matrices(file))
-    return _judged(checkpoint, found, looked)
+    return _sifted(
+        checkpoint,
+        lambda one: _stats(one).all_zero,
+        _matrices,
+        lambda bad: {"elements": total(_stats(one).elements for one in bad)},
+    )
 
 
 def _matrices(file: SavedFile) -> Iterator[TensorInfo]:
@@ -275,9 +288,7 @@ def empty(checkpoint: Checkpoint) -> Outcome:
 
 def _without_values(bad: list[TensorInfo], looked: int) -> dict[str, Value]:
     return {
-        "tensors": looked,
-        "bad": len(bad),
-        "names": named(one.name for one in bad),
+        **_counted(bad, looked),
         "shape": str(list(bad[0].shape or ()))[:100],
     }
 
@@ -320,21 +331,18 @@ def _unlisted(file: SavedFile) -> bool:
     subject=SubjectKind.CHECKPOINT,
 )
 def batch_norm(checkpoint: Checkpoint) -> Outcome:
-    found = [
-        Evidence(
-            _at(bad),
-            {
-                "tensors": looked,
-                "bad": len(bad),
-                "names": named(one.name for one in bad),
-                "least": float("nan") if (low := _stats(bad[0]).min) is None else float(low),
-                "nan": _stats(bad[0]).nonfinite,
-            },
-        )
-        for _, bad, looked in _bad_by_file(checkpoint, _impossible, _variances)
-    ]
-    looked = sum(1 for file in checkpoint.files for _ in _variances(file))
-    return _judged(checkpoint, found, looked)
+    return _sifted(
+        checkpoint,
+        _impossible,
+        _variances,
+        lambda bad: {"least": _least(bad[0]), "nan": _stats(bad[0]).nonfinite},
+    )
+
+
+def _least(one: TensorInfo) -> float:
+    """The least finite value, NaN where there is none."""
+    low = _stats(one).min
+    return math.nan if low is None else float(low)
 
 
 def _variances(file: SavedFile) -> Iterator[TensorInfo]:
@@ -400,9 +408,7 @@ def lora_b(checkpoint: Checkpoint) -> Outcome:
     found = []
     if bad and 0 not in steps:
         measured: dict[str, Value] = {
-            "tensors": len(matrices),
-            "bad": len(bad),
-            "names": named(one.name for one in bad),
+            **_counted(bad, len(matrices)),
             "elements": _stats(bad[0]).elements,
             "step": max(steps, default=-1),
         }
@@ -444,20 +450,12 @@ _FP16_MAX = 65504.0
     subject=SubjectKind.CHECKPOINT,
 )
 def fp16_range(checkpoint: Checkpoint) -> Outcome:
-    found = [
-        Evidence(
-            _at(bad),
-            {
-                "tensors": looked,
-                "bad": len(bad),
-                "names": named(one.name for one in bad),
-                "largest": float(_stats(bad[0]).absmax or 0),
-            },
-        )
-        for _, bad, looked in _bad_by_file(checkpoint, _clipped, _halves)
-    ]
-    looked = sum(1 for file in checkpoint.files for _ in _halves(file))
-    return _judged(checkpoint, found, looked)
+    return _sifted(
+        checkpoint,
+        _clipped,
+        _halves,
+        lambda bad: {"largest": float(_stats(bad[0]).absmax or 0)},
+    )
 
 
 def _halves(file: SavedFile) -> Iterator[TensorInfo]:
@@ -503,20 +501,7 @@ def _clipped(one: TensorInfo) -> bool:
     subject=SubjectKind.CHECKPOINT,
 )
 def adam(checkpoint: Checkpoint) -> Outcome:
-    found = [
-        Evidence(
-            _at(bad),
-            {
-                "tensors": looked,
-                "bad": len(bad),
-                "names": named(one.name for one in bad),
-                "least": float(_stats(bad[0]).min or 0),
-            },
-        )
-        for _, bad, looked in _bad_by_file(checkpoint, _negative, _squares)
-    ]
-    looked = sum(1 for file in checkpoint.files for _ in _squares(file))
-    return _judged(checkpoint, found, looked)
+    return _sifted(checkpoint, _negative, _squares, lambda bad: {"least": _least(bad[0])})
 
 
 def _squares(file: SavedFile) -> Iterator[TensorInfo]:
