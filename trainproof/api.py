@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -79,6 +79,8 @@ def inspect(
 ) -> Report:
     """Judge what each path of the config names as a subject of ``kind``: a dataset, a tokenizer,
     a speech corpus; an environment is the place itself, under one of its paths."""
+    if kind is SubjectKind.ENVIRONMENT:  # a module that is imported must meet no limit of ours
+        config = replace(config, memory_limit=0)
     return _audited(config, partial(_find_subjects, kind), _of_kind(kind), progress, requests)
 
 

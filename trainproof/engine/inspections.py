@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 
 from trainproof.model.artifact import Artifact, Run
@@ -14,7 +15,8 @@ from trainproof.model.wire import RunResult, Settings, Task
 
 from .work import Phase, Progress, cells_of
 
-Inspect = Callable[[Run, Requests], Inspection]
+Beat = Callable[[], None]
+Inspect = Callable[[Run, Requests, Beat], Inspection]
 
 _PACKAGES = {
     SubjectKind.DATASET: "trainproof.datasets",
@@ -22,7 +24,10 @@ _PACKAGES = {
     SubjectKind.SPEECH: "trainproof.speech",
     SubjectKind.ENVIRONMENT: "trainproof.environment",
 }
-"""Where ``inspect(run, requests)`` of each kind is; imported only when it is asked for."""
+"""Where ``inspect(run, requests, beat)`` of each kind is; imported only when it is asked for.
+
+``beat`` renews the deadline: it is called before each step that hostile input could make long.
+"""
 _ERROR_LENGTH = 500
 
 
@@ -31,7 +36,7 @@ def judge_inspected(task: Task, settings: Settings, progress: Progress) -> RunRe
     found = Inspection(None)
     if not task.known_faults:
         progress.at(Phase.READING)
-        found = _inspected(task.run, settings.requests)
+        found = _inspected(task.run, settings.requests, partial(progress.at, Phase.READING))
     progress.at(Phase.ASSEMBLING)
     faults = (*task.known_faults, *found.faults)
     view = RunView(task.run.id, faults=faults, inspected=found.subject)
@@ -46,11 +51,11 @@ def judge_inspected(task: Task, settings: Settings, progress: Progress) -> RunRe
     )
 
 
-def _inspected(run: Run, requests: Requests) -> Inspection:
+def _inspected(run: Run, requests: Requests, beat: Beat) -> Inspection:
     """A bug of the one who looks is a fault of what it looked at."""
     try:
         inspect: Inspect = import_module(_PACKAGES[run.subject]).inspect
-        return inspect(run, requests)
+        return inspect(run, requests, beat)
     except MemoryError:
         fault = Fault(FaultCode.MEMORY, run.id, "memory limit", fatal=True)
     except Exception as error:  # noqa: BLE001 - never a traceback in the place of a report
