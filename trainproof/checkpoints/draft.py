@@ -111,6 +111,7 @@ class Draft:
             storages[0] if len(storages) == 1 else None,
             measured.crc_of(tensor),
             tensor.subclass,
+            measured.place_of(tensor, self.source.base),
         )
 
     def done(self, extent: Extent | None = None) -> CheckpointFacts:

@@ -209,5 +209,6 @@ def _measured(draft: Draft, one: _Placed, data: int) -> TensorInfo:
             stats,
             unread,
             presence=presence,
+            place=None if stats is None else start,
         )
     )

@@ -22,21 +22,24 @@ from .views import Passing, Read, View, blocks, measure_blocks
 class Block:
     """The bytes of one storage. ``pieces`` start on multiples of 64 bytes.
 
-    ``read``: random access, None where there is none (compressed).
+    ``read``: random access, None where there is none (compressed). ``start``: their first byte
+    in the file, None where they are not there as they are.
     """
 
     size: int
     pieces: Callable[[], Iterator[memoryview]]
     read: Read | None
+    start: int | None = None
 
 
 @dataclass(slots=True)
 class Measured:
-    """What was found out: by view, and the checksum by storage."""
+    """What was found out: by view, and by storage its checksum and its first byte in the file."""
 
     stats: dict[View, TensorStats] = field(default_factory=dict)
     unread: dict[View, str] = field(default_factory=dict)
     crcs: dict[str, int] = field(default_factory=dict)
+    starts: dict[str, int] = field(default_factory=dict)
     broken: dict[str, Damage] = field(default_factory=dict)
 
     def of(self, tensor: Tensor) -> tuple[TensorStats | None, str]:
@@ -60,6 +63,17 @@ class Measured:
         view = tensor.views[0]
         filled = view.dense() == (0, view.capacity * view.itemsize)
         return self.crcs.get(view.storage) if filled else None
+
+    def place_of(self, tensor: Tensor, base: int) -> int | None:
+        """The first byte in the file of a tensor whose elements lie there in order; ``base``: that
+        of its source."""
+        if len(tensor.views) != 1:
+            return None
+        view = tensor.views[0]
+        start = self.starts.get(view.storage)
+        if start is None or view not in self.stats or view.times > 1 or not view.in_order():
+            return None
+        return base + start + view.offset * view.itemsize
 
 
 def measure(
@@ -93,6 +107,8 @@ class _Work:
         """One storage and its views."""
         passing: list[Passing] = []
         others: list[View] = []
+        if block.start is not None and not self.big:
+            self.measured.starts[key] = block.start
         for view in views:
             self._sort(view, block, passing, others)
         try:

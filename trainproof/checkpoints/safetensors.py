@@ -261,5 +261,6 @@ def _tensor(draft: Draft, header: Header, span: Span, overlapping: bool) -> Tens
             group=group_of(span.name, draft.artifact),
             presence=Presence.WHOLE if whole else presence,
             crc=crc,
+            place=None if stats is None else draft.source.base + header.data + span.start,
         )
     )

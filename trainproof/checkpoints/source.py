@@ -76,6 +76,11 @@ class Source:
         plain = isinstance(raw, io.FileIO) and hasattr(os, "preadv")
         return cls(_Descriptor(stream) if plain else _Stream(stream), 0, size)
 
+    @property
+    def base(self) -> int:
+        """Its first byte in the file."""
+        return self._base
+
     def part(self, at: int, count: int) -> Source:
         """A stretch of it. Raises Damage where it is not inside."""
         self._inside(at, count)

@@ -123,6 +123,7 @@ def _block(draft: Draft, start: int, size: int) -> Block:
         size,
         lambda: source.chunks(start, size, chunk),
         lambda at, count: source.read(start + at, count),
+        start,
     )
 
 

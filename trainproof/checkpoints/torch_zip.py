@@ -227,8 +227,12 @@ def _block(archive: Archive, entry: Entry) -> Block:
     def read(at: int, count: int) -> bytes:
         return source.read(entry.start + at, count)
 
+    stored = entry.method == STORED
     return Block(
-        entry.size, lambda: archive.pieces(entry), read if entry.method == STORED else None
+        entry.size,
+        lambda: archive.pieces(entry),
+        read if stored else None,
+        entry.start if stored else None,
     )
 
 

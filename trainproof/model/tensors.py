@@ -144,6 +144,8 @@ class TensorInfo:
     of bytes it is a view of; tensors with the same one share memory (tied weights). ``unread``
     is the reason why ``stats`` is None, "" where nobody asked for them. ``crc``: CRC-32 of the
     tensor's bytes as stored, where it fills a stretch of the file: equal bytes have equal ones.
+    ``place``: the first byte in the file of its elements, where they lie there as they are, in
+    order, the low byte of each first; known only where values were asked for.
     """
 
     name: str
@@ -159,6 +161,7 @@ class TensorInfo:
     storage: str | None = None
     crc: int | None = None
     subclass: str = ""
+    place: int | None = None
 
 
 class Safety(StrEnum):
