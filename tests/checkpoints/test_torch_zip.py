@@ -50,6 +50,7 @@ def test_a_state_dict_is_read_with_the_statistics_of_each_tensor() -> None:
         stats=TensorStats(6, 1, 1, 0, 1, -2.0, 3.0, 3.0, 3),
         storage="0",
         crc=zlib.crc32(W.tobytes()),
+        place=PLAIN.index(W.tobytes()),
     )
     facts = got.facts
     assert (facts.layout, facts.extent) == (Layout.TORCH_ZIP, Extent.READ)
@@ -454,3 +455,8 @@ def test_a_directory_in_the_middle_of_weights_is_no_second_end_record() -> None:
     chance = struct.pack("<4sHHHHIIH", b"PK\5\6", 9, 9, 9, 9, 1 << 30, 1 << 30, 9)
     state = p.pickle(p.dict_({"w": p.tensor("0", (22,), kind="ByteStorage")}))
     assert read(torch_zip(state, {"0": chance})).facts.defects == ()
+
+
+def test_a_zip_file_that_is_stored_inside_is_no_second_end_of_this_one() -> None:
+    inside = archive([Part("x/y", b"z")])
+    assert read(archive([*torch_parts(ONE, {"0": FOUR}), Part("m/extra.pt", inside)])).codes == []

@@ -33,15 +33,19 @@ Item = TensorInfo | CheckpointFacts | Fault
 
 @dataclass(slots=True)
 class Draft:
-    """The facts of a file while it is read. ``done`` makes them final."""
+    """The facts of a file while it is read. ``done`` makes them final.
+
+    ``level``: of how many other files this one is a part.
+    """
 
     artifact: str
     source: Source
     depth: Depth
     layout: Layout
     limits: Limits = LIMITS
+    level: int = 0
     integrity: Integrity = Integrity.NOT_CHECKED
-    survey: Survey = field(default_factory=Survey)
+    survey: Survey = field(init=False)
     tensors: int = 0
     read: int = 0
     reason: str = ""
@@ -52,6 +56,9 @@ class Draft:
     metadata: Sequence[Scalar] = ()
     unread: list[Unread] = field(default_factory=list)
     defects: list[Defect] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.survey = Survey(self.limits)
 
     @property
     def values(self) -> bool:

@@ -17,13 +17,13 @@ from .recognise import HEAD, layout_of
 from .safetensors import read_safetensors
 from .source import Damage, Source
 from .torch_legacy import read_legacy
-from .torch_zip import read_torch_zip
+from .zip_files import read_zip
 
 _Read = Callable[[Draft], Iterator[Item]]
 
 _READERS: Mapping[Layout, _Read] = {
-    Layout.TORCH_ZIP: read_torch_zip,
-    Layout.ZIP: read_torch_zip,
+    Layout.TORCH_ZIP: read_zip,
+    Layout.ZIP: read_zip,
     Layout.PICKLE: read_legacy,
     Layout.SAFETENSORS: read_safetensors,
     Layout.GGUF: read_gguf,
@@ -60,7 +60,6 @@ def read_checkpoint(
         yield from _broken(draft, error)
         return
     draft = Draft(path, source, depth, layout_of(path, head), limits)
-    draft.survey.limits = limits
     if path.endswith(".safetensors") and draft.layout is not Layout.SAFETENSORS:
         what = f"it is named as safetensors, and its content is {draft.layout}"
         draft.defects.append(Defect(DefectCode.HEADER, what))

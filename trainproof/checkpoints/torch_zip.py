@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from trainproof.model.data import FaultCode
 from trainproof.model.tensors import (
+    CheckpointFacts,
     Defect,
     DefectCode,
     Depth,
     Extent,
-    Integrity,
     Layout,
     Presence,
     Safety,
+    TensorInfo,
     Unread,
 )
 
 from .draft import Draft, Item
-from .measure import Block, Measured, measure, run
-from .numpy_files import read_npz
+from .measure import Block, Measured, measure
 from .pickles.walker import Walked
 from .salvage import salvage
-from .source import Damage
+from .source import Damage, Source
 from .torch_contents import contents_of
 from .torch_objects import Contents, Storage
-from .zipped import STORED, Archive, Entry, read_directory
+from .zip_checksums import unverified, verify
+from .zipped import LOCAL, STORED, Archive, Entry, read_directory
 
 _MARKERS = frozenset(
     {"version", "byteorder", ".data/serialization_id", ".format_version", ".storage_alignment"}
@@ -35,10 +38,21 @@ _MARKERS = frozenset(
 _PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _CODE = (".py", ".debug_pkl")
 _SMALL = 64 << 10
+_LEVELS = 2
+_UNPACKED = 16 << 20
+"""Of files inside of files: how deep, and how much each may unpack beyond its own size."""
+
+
+Read = Callable[[Draft, Archive], Iterator[Item]]
 
 
 def read_torch_zip(draft: Draft) -> Iterator[Item]:
-    """Tensors, then facts."""
+    """A file in which nothing but ``data.pkl`` and its storages is expected."""
+    yield from opened(draft, read_saved)
+
+
+def opened(draft: Draft, read: Read) -> Iterator[Item]:
+    """What ``read`` finds in the archive; what is left of one that has lost its directory."""
     try:
         archive = read_directory(draft.source, draft.limits)
     except Damage as damage:
@@ -47,28 +61,33 @@ def read_torch_zip(draft: Draft) -> Iterator[Item]:
     draft.defects.extend(archive.defects)
     if any(one.code is DefectCode.CONTAINER_LIE for one in archive.defects):
         draft.survey.worsen(Safety.UNSAFE)
-    draft.layout = _layout(archive)
+    yield from read(draft, archive)
+
+
+def read_saved(draft: Draft, archive: Archive) -> Iterator[Item]:
+    """What ``torch.save`` or ``torch.jit.save`` wrote."""
     draft.code = tuple(e.name for e in archive.entries if e.name.endswith(_CODE))[:_SMALL]
     entry = archive.find(f"{archive.root}/data.pkl")
-    if entry is None:
-        yield from _without_pickle(draft, archive)
-    else:
+    if entry is not None:
         yield from _with_pickle(draft, archive, entry)
+        return
+    inside = {entry.name.partition("/")[2] for entry in archive.entries}
+    if inside and inside <= _MARKERS and "version" in inside:
+        what = "torch.save failed before it wrote the first tensor"
+        draft.defects.append(Defect(DefectCode.SAVE_FAILED, what))
+        draft.reason = "nothing was saved"
+    else:
+        draft.layout, draft.reason = Layout.ZIP, "a ZIP file without data.pkl"
+        look_inside(draft, archive)
+    if draft.depth is not Depth.STRUCTURE:
+        verify(draft, archive, archive.entries, {})
+    yield draft.done(Extent.NOT_CHECKED)
 
 
-def _layout(archive: Archive) -> Layout:
-    root = archive.root
-    if archive.find(f"{root}/archive_format"):
-        return Layout.TORCH_EXPORT
-    if archive.find(f"{root}/.data/extern_modules"):
-        return Layout.TORCH_PACKAGE
-    if archive.find(f"{root}/constants.pkl"):
-        return Layout.TORCH_SCRIPT
-    if archive.find("model.weights.h5") and archive.find("config.json"):
-        return Layout.KERAS
-    if archive.entries and all(entry.name.endswith(".npy") for entry in archive.entries):
-        return Layout.NPZ
-    return Layout.TORCH_ZIP if archive.find(f"{root}/data.pkl") else Layout.ZIP
+def read_package(draft: Draft, archive: Archive) -> Iterator[Item]:
+    """What ``torch.package`` wrote: code, and any number of pickles."""
+    draft.code = tuple(e.name for e in archive.entries if e.name.endswith(_CODE))[:_SMALL]
+    yield from tensors_of(draft, archive, _package(draft, archive))
 
 
 def _with_pickle(draft: Draft, archive: Archive, entry: Entry) -> Iterator[Item]:
@@ -84,10 +103,10 @@ def _with_pickle(draft: Draft, archive: Archive, entry: Entry) -> Iterator[Item]
     contents = contents_of(walked.root, draft.limits)
     if draft.layout is Layout.TORCH_SCRIPT:
         contents.tensors = {_script_name(name): one for name, one in contents.tensors.items()}
-    yield from _tensors(draft, archive, contents)
+    yield from tensors_of(draft, archive, contents)
 
 
-def _tensors(draft: Draft, archive: Archive, contents: Contents) -> Iterator[Item]:
+def tensors_of(draft: Draft, archive: Archive, contents: Contents) -> Iterator[Item]:
     big = _big_endian(draft, archive)
     presence = _check_storages(draft, archive, contents)
     measured = _measure(draft, archive, contents, big)
@@ -124,27 +143,8 @@ def _unfollowed(draft: Draft, archive: Archive, walked: Walked | None) -> Iterat
     else:
         yield draft.fault(Damage(FaultCode.CORRUPT, draft.reason))
     if draft.depth is not Depth.STRUCTURE:
-        _verify(draft, archive, archive.entries, {})
+        verify(draft, archive, archive.entries, {})
     yield draft.done(Extent.NOT_CHECKED)
-
-
-def _other_pickles(draft: Draft, archive: Archive, main: Entry) -> None:
-    """Pickles that something else than ``torch.load`` may load: the same names, other roots."""
-    for entry in archive.entries:
-        if entry is main or entry.size > draft.limits.pickle_bytes:
-            continue
-        if entry.name.lower().endswith((".pkl", ".pickle", ".pt", ".pth")):
-            _side_pickle(draft, archive, entry)
-
-
-def _side_pickle(draft: Draft, archive: Archive, entry: Entry) -> None:
-    try:
-        data = archive.read(entry, draft.limits.pickle_bytes)
-    except Damage as damage:
-        draft.unread.append(Unread(entry.name, damage.what))
-        return
-    if data[:4] != b"PK\x03\x04":
-        draft.survey.pickle(data, entry.name)
 
 
 def _big_endian(draft: Draft, archive: Archive) -> bool:
@@ -170,18 +170,23 @@ def _place(draft: Draft, archive: Archive, key: str) -> Entry | None:
     return archive.find(f"{archive.root}/data/{key}")
 
 
+_STORAGES = {Layout.TORCH_EXPORT: "data/weights/weight_"}
+"""Where the storages are, and nothing else, where that is not ``data/``."""
+
+
 def _check_storages(draft: Draft, archive: Archive, contents: Contents) -> dict[str, Presence]:
     """Compare what the pickle says of each storage with the entry that holds it."""
     presence: dict[str, Presence] = {}
     mentioned = (_place(draft, archive, key) for key in draft.survey.storages)
     held = {entry.name for entry in mentioned if entry is not None}
+    data = _STORAGES.get(draft.layout, "data/")
     for key, storage in contents.storages.items():
         entry = _place(draft, archive, key)
         found = _check_storage(draft, key, storage, entry)
         if found is not Presence.WHOLE:
             presence[key] = found
     for entry in archive.entries:
-        if entry.name.startswith(f"{archive.root}/data/") and entry.name not in held:
+        if entry.name.startswith(f"{archive.root}/{data}") and entry.name not in held:
             what = "no tensor refers to it"
             draft.defects.append(Defect(DefectCode.STORAGE_ORPHAN, what, entry.name))
     return presence
@@ -215,9 +220,9 @@ def _measure(draft: Draft, archive: Archive, contents: Contents, big: bool) -> M
     measured = measure(tensors, blocks, big, draft.budget, draft.limits)
     known = {entries[key].name: crc for key, crc in measured.crcs.items()}
     for key, damage in measured.broken.items():
-        _unverified(draft, entries[key], damage)
+        unverified(draft, entries[key], damage)
     done = {entries[key].name for key in measured.broken}
-    _verify(draft, archive, [e for e in archive.entries if e.name not in done], known)
+    verify(draft, archive, [e for e in archive.entries if e.name not in done], known)
     return measured
 
 
@@ -236,90 +241,7 @@ def _block(archive: Archive, entry: Entry) -> Block:
     )
 
 
-# --- checksums --------------------------------------------------------------------------------
-
-
-def _verify(
-    draft: Draft, archive: Archive, entries: Iterable[Entry], known: dict[str, int]
-) -> None:
-    """Compare the checksum of every entry; those in ``known`` are computed already."""
-    checked = 0
-    wrong: list[Entry] = []
-    for entry in entries:
-        if not entry.size:
-            continue
-        try:
-            crc = known[entry.name] if entry.name in known else run(archive.pieces(entry), [])
-        except Damage as damage:
-            _unverified(draft, entry, damage)
-            continue
-        checked += 1
-        if crc != entry.crc:
-            wrong.append(entry)
-    _judge(draft, archive, checked, wrong)
-
-
-def _unverified(draft: Draft, entry: Entry, damage: Damage) -> None:
-    """Its data cannot be had: a limit is no defect of the file."""
-    if damage.code is FaultCode.TOO_LARGE:
-        draft.unread.append(Unread(entry.name, damage.what))
-    else:
-        draft.defects.append(Defect(DefectCode.CRC, damage.what, entry.name))
-
-
-def _judge(draft: Draft, archive: Archive, checked: int, wrong: list[Entry]) -> None:
-    """A checksum of zero was not computed: for the whole file, or because nothing was written."""
-    broken = [entry for entry in wrong if not entry.no_checksum]
-    absent = [entry for entry in wrong if entry.no_checksum]
-    for entry in broken:
-        what = f"the file says {entry.crc:08x}, the data are something else"
-        draft.defects.append(Defect(DefectCode.CRC, what, entry.name))
-    if absent and checked > len(wrong) and all("/data/" in entry.name for entry in absent):
-        what = f"{len(absent)} storages were never written (torch.serialization.skip_data)"
-        draft.defects.append(Defect(DefectCode.PLACEHOLDER, what))
-    elif absent and not broken:
-        draft.integrity = Integrity.ABSENT
-        return
-    skipped = sum(entry.size > 0 for entry in archive.entries) > checked
-    damaged = any(one.code in (DefectCode.CRC, DefectCode.PLACEHOLDER) for one in draft.defects)
-    if damaged:
-        draft.integrity = Integrity.BROKEN
-    elif not skipped:
-        draft.integrity = Integrity.VERIFIED
-
-
-# --- other ZIP files ----------------------------------------------------------------------------
-
-
-def _without_pickle(draft: Draft, archive: Archive) -> Iterator[Item]:
-    """Not what ``torch.load`` reads: say what it is, and look at every pickle in it."""
-    inside = {entry.name.partition("/")[2] for entry in archive.entries}
-    if inside and inside <= _MARKERS and "version" in inside:
-        draft.layout = Layout.TORCH_ZIP
-        what = "torch.save failed before it wrote the first tensor"
-        draft.defects.append(Defect(DefectCode.SAVE_FAILED, what))
-    if draft.layout is Layout.TORCH_PACKAGE:
-        yield from _tensors(draft, archive, _package(draft, archive))
-        return
-    if draft.layout is Layout.NPZ:
-        if draft.depth is not Depth.STRUCTURE:
-            _verify(draft, archive, archive.entries, {})
-        yield from read_npz(draft, archive)
-        return
-    for entry in archive.entries:
-        if entry.size <= draft.limits.pickle_bytes and _starts_as_pickle(archive, entry):
-            _side_pickle(draft, archive, entry)
-    if draft.depth is not Depth.STRUCTURE:
-        _verify(draft, archive, archive.entries, {})
-    draft.reason = _REASONS.get(draft.layout, "a ZIP file without data.pkl")
-    yield draft.done(Extent.NOT_CHECKED)
-
-
-_REASONS = {
-    Layout.TORCH_ZIP: "nothing was saved",
-    Layout.TORCH_EXPORT: "the weights of exported programs are not read",
-    Layout.KERAS: "the weights are in HDF5, which is not read",
-}
+# --- packages -----------------------------------------------------------------------------------
 
 
 def _package(draft: Draft, archive: Archive) -> Contents:
@@ -340,9 +262,63 @@ def _package(draft: Draft, archive: Archive) -> Contents:
     return together
 
 
+# --- pickles beside the one that torch loads ------------------------------------------------------
+
+
+def _other_pickles(draft: Draft, archive: Archive, main: Entry) -> None:
+    """Pickles that something else than ``torch.load`` may load: the same names, other roots."""
+    for entry in archive.entries:
+        if entry is not main and entry.name.lower().endswith((".pkl", ".pickle", ".pt", ".pth")):
+            side_pickle(draft, archive, entry)
+
+
+def look_inside(draft: Draft, archive: Archive) -> None:
+    """Every entry that is a pickle or a torch file, whatever it is called."""
+    for entry in archive.entries:
+        if _starts_as_pickle(archive, entry):
+            side_pickle(draft, archive, entry)
+
+
 def _starts_as_pickle(archive: Archive, entry: Entry) -> bool:
     try:
-        head = bytes(next(archive.pieces(entry), memoryview(b""))[:2])
+        head = bytes(next(archive.pieces(entry), memoryview(b""))[:4])
     except Damage:
         return False
-    return head in _PICKLES or entry.name.lower().endswith((".pkl", ".pickle"))
+    by_name = entry.name.lower().endswith((".pkl", ".pickle"))
+    return by_name or head == LOCAL or head[:2] in _PICKLES
+
+
+def side_pickle(draft: Draft, archive: Archive, entry: Entry) -> None:
+    """What loading one entry, a pickle or a torch file, would import."""
+    try:
+        data = archive.read(entry, draft.limits.pickle_bytes)
+    except Damage as damage:
+        draft.unread.append(Unread(entry.name, damage.what))
+        draft.survey.worsen(Safety.UNKNOWN)
+        return
+    if data[:4] == LOCAL:
+        nested(draft, entry.name, Source.of(io.BytesIO(data)), Depth.STRUCTURE)
+    else:
+        draft.survey.pickle(data, entry.name)
+
+
+def nested(draft: Draft, name: str, source: Source, depth: Depth) -> list[TensorInfo]:
+    """The tensors of a torch file that is a part of this one. What it imports counts here, and so
+    do its defects.
+    """
+    if draft.level >= _LEVELS:
+        draft.unread.append(Unread(name, "a file in a file in a file"))
+        draft.survey.worsen(Safety.UNKNOWN)
+        return []
+    limits = replace(draft.limits, unpacked=_UNPACKED)
+    inner = Draft(name, source, depth, Layout.TORCH_ZIP, limits, level=draft.level + 1)
+    made: list[TensorInfo] = []
+    for item in read_torch_zip(inner):
+        match item:
+            case TensorInfo():
+                made.append(item)
+            case CheckpointFacts():
+                draft.defects.extend(replace(one, where=name) for one in item.defects)
+                draft.survey.merge(replace(use, entry=name) for use in item.globals)
+                draft.survey.worsen(item.safety or Safety.UNKNOWN)
+    return made

@@ -10,6 +10,7 @@ from __future__ import annotations
 import stat
 import struct
 import zlib
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -154,12 +155,13 @@ def _inflate(inflater: zlib._Decompress, data: bytes, most: int, name: str) -> b
 def read_directory(source: Source, limits: Limits = LIMITS) -> Archive:
     """The archive that ends the file. Raises Damage where there is no directory to be read."""
     defects: list[Defect] = []
-    end, record = _end_record(source, defects)
+    end, record, others = _end_record(source, defects)
     count, size, at = _extent(source, end, record, defects)
     _check_extent(count, size, limits)
     directory = source.read(at, size)
     entries = [*_entries(source, directory, count, limits, defects)]
     _check_layout(entries, at, defects)
+    _check_ends(entries, others, defects)
     _check_names(entries, defects)
     return Archive(source, entries, defects[: limits.defects], limits)
 
@@ -171,24 +173,40 @@ def _lie(defects: list[Defect], detail: str, where: str = "") -> None:
 # --- the end of the file ----------------------------------------------------------------------
 
 
-def _end_record(source: Source, defects: list[Defect]) -> tuple[int, bytes]:
-    """Where the last end record is, as miniz finds it, and the record."""
+@dataclass(frozen=True, slots=True)
+class _OtherEnd:
+    """An end record before the last one. ``closes``: its comment would end with the file."""
+
+    at: int
+    closes: bool
+
+
+def _end_record(source: Source, defects: list[Defect]) -> tuple[int, bytes, list[_OtherEnd]]:
+    """Where the last end record is, as miniz finds it, the record, and those before it."""
     base = max(0, source.size - _END_SIZE - _MAX_COMMENT)
     tail = source.read(base, source.size - base)
     places = [at for at in _occurrences(tail, _END) if at + _END_SIZE <= len(tail)]
     if not places:
         raise Damage(FaultCode.TRUNCATED, "the directory at the end of the ZIP file is missing")
     last = places[-1]
-    if any(_plausible(tail, at, base) for at in places[:-1]):
-        _lie(defects, "there are several end records: programs disagree on which counts")
-    comment = int.from_bytes(tail[last + 20 : last + 22], "little")
+    others = [
+        _OtherEnd(base + at, at + _END_SIZE + _comment(tail, at) == len(tail))
+        for at in places[:-1]
+        if _plausible(tail, at, base)
+    ]
+    comment = _comment(tail, last)
     after = len(tail) - last - _END_SIZE
     if comment:
         defects.append(Defect(DefectCode.CONTAINER_ODD, f"a comment of {comment} bytes"))
     if after != comment:
         detail = f"{after - comment} bytes after the end record"
         defects.append(Defect(DefectCode.CONTAINER_ODD, detail))
-    return base + last, tail[last : last + _END_SIZE]
+    return base + last, tail[last : last + _END_SIZE], others
+
+
+def _comment(tail: bytes, at: int) -> int:
+    """Bytes of the comment that an end record announces."""
+    return int.from_bytes(tail[at + 20 : at + 22], "little")
 
 
 def _occurrences(data: bytes, pattern: bytes) -> Iterator[int]:
@@ -365,6 +383,19 @@ def _check_layout(entries: Sequence[Entry], directory: int, defects: list[Defect
         if entry.end > directory:
             _lie(defects, f"its data would end at {entry.end}, behind the directory", entry.name)
         end = max(end, entry.end)
+
+
+def _check_ends(
+    entries: Sequence[Entry], others: Sequence[_OtherEnd], defects: list[Defect]
+) -> None:
+    """Another end record is that of a ZIP file that is an entry of this one, or a deceit."""
+    ordered = sorted(entries, key=lambda entry: entry.start) if others else []
+    for other in others:
+        before = bisect_right(ordered, other.at, key=lambda entry: entry.start)
+        inside = before > 0 and other.at < ordered[before - 1].end
+        if other.closes or not inside:
+            _lie(defects, "there are several end records: programs disagree on which counts")
+            return
 
 
 def _check_names(entries: Sequence[Entry], defects: list[Defect]) -> None:
