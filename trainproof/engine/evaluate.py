@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,21 +38,20 @@ def evaluate(rule: Rule, view: RunView, overrides: Mapping[str, Value]) -> Cell:
     """
     if view.regime in rule.info.regimes:
         return not_checked(rule.info.id, Skip.REGIME, {"regime": str(view.regime)})
-    thresholds = rule.thresholds(overrides)
-    with np.errstate(all="ignore"):  # values come from logs: overflow is normal
-        applied = [_apply(rule, place, unfit, thresholds) for place, unfit in _places(rule, view)]
-    if not applied:
+    places = _places(rule, view)
+    if not places:
         missing = absent(view, rule.spreader.roles[0] if rule.spreader else None)
         return not_checked(rule.info.id, missing.skip, missing.detail)
-    return _cell(rule, applied)
+    thresholds = rule.thresholds(overrides)
+    with np.errstate(all="ignore"):  # values come from logs: overflow is normal
+        return _cell(rule, [_apply(rule, place, unfit, thresholds) for place, unfit in places])
 
 
-def _places(rule: Rule, view: RunView) -> Iterator[tuple[Place, Missing | None]]:
+def _places(rule: Rule, view: RunView) -> Sequence[tuple[Place, Missing | None]]:
     if rule.spreader is not None:
-        yield from rule.spreader.spread(view)
-    else:
-        attempt = view.attempts[-1] if view.attempts else Attempt(0, ())
-        yield Place(view, attempt), None
+        return list(rule.spreader.spread(view))
+    attempt = view.attempts[-1] if view.attempts else Attempt(0, ())
+    return ((Place(view, attempt), None),)
 
 
 def _apply(
@@ -93,8 +92,13 @@ def _record(rule: Rule, place: Place, outcome: object, thresholds: Mapping[str, 
             return _failed(place, f"returned {type(outcome).__name__}, not an Outcome"), ()
 
 
-def _plain(measured: Mapping[str, Value]) -> dict[str, Value]:
+def _plain(measured: Mapping[str, Value]) -> Mapping[str, Value]:
     """Python's own numbers: numpy's scalars pass for them in a rule, and cannot be sent home."""
+    for value in measured.values():
+        if isinstance(value, np.generic):
+            break
+    else:
+        return measured
     return {
         name: value.item() if isinstance(value, np.generic) else value
         for name, value in measured.items()
@@ -120,7 +124,7 @@ def _failed(place: Place, why: str) -> Check:
     return _skipped(place, Skip.CHECKER_FAILED, {"error": why[:_ERROR_LENGTH]})
 
 
-def _cell(rule: Rule, applied: Iterable[_Applied]) -> Cell:
+def _cell(rule: Rule, applied: Sequence[_Applied]) -> Cell:
     """Fired if any application fired; else what failed; else clean if any is; else the skip."""
     checks = tuple(check for check, _ in applied)
     hits = tuple(hit for _, found in applied for hit in found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 
 from trainproof.model.artifact import Content, Kind, Run, Unjudged
 from trainproof.model.data import Facts, Fault
@@ -186,8 +185,7 @@ def _application(check: Check) -> Application:
 
 
 def _facts(facts: Facts) -> dict[str, Value] | None:
-    said = {name: value for name, value in asdict(facts).items() if value is not None}
-    return spell_values(said) or None
+    return spell_values(facts.said()) or None
 
 
 def problem(fault: Fault) -> Problem:

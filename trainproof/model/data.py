@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -254,8 +255,15 @@ class Facts:
 
     def over(self, other: Facts) -> Facts:
         """Self where it says something, ``other`` elsewhere."""
-        said = {f.name: v for f in fields(self) if (v := getattr(self, f.name)) is not None}
-        return replace(other, **said)
+        said = self.said()
+        return replace(other, **said) if said else other
+
+    def said(self) -> dict[str, Any]:
+        """What it does say, by name."""
+        return {name: v for name in FACTS if (v := getattr(self, name)) is not None}
+
+
+FACTS = tuple(one.name for one in fields(Facts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +274,17 @@ class NotJudgeable:
     detail: str = ""
 
 
-Item = Column | Facts | Fault | NotJudgeable
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A reader's word that a file holds several runs, each of which is to be read for itself.
+
+    ``names`` are what the ``part`` of an artifact may be.
+    """
+
+    names: tuple[str, ...]
+
+
+Item = Column | Facts | Fault | NotJudgeable | Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,11 +309,16 @@ class Attempt:
     index: int
     series: tuple[Series, ...]
     superseded: bool = False
+    _by_role: dict[Role, list[Series]] = field(init=False, repr=False, default_factory=dict)
 
-    def select(self, role: Role, split: Split | None = None) -> Iterator[Series]:
+    def __post_init__(self) -> None:
         for one in self.series:
-            if one.role is role and (split is None or one.split is split):
-                yield one
+            self._by_role.setdefault(one.identity.role, []).append(one)
+
+    def select(self, role: Role, split: Split | None = None) -> Sequence[Series]:
+        """The series of a role, of one split or of all, in the order of the log."""
+        found = self._by_role.get(role, ())
+        return found if split is None else [s for s in found if s.identity.split is split]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

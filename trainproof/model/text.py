@@ -41,7 +41,7 @@ def spell(value: float) -> Number:
 
 def spell_values(values: Mapping[str, Value]) -> dict[str, Value]:
     """A measured mapping in the form in which it is published."""
-    return {name: _public(value) for name, value in values.items()}
+    return {name: value if type(value) is int else _public(value) for name, value in values.items()}
 
 
 def _public(value: Value) -> Value:

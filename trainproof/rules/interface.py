@@ -118,6 +118,8 @@ class Each:
 
     def _matching(self, attempt: Attempt) -> Sequence[Series]:
         found = [s for role in self.roles for s in attempt.select(role, self.split)]
+        if not found:
+            return found
         if self.parts:
             found = [s for s in found if self.parts & set((s.identity.component or "").split("_"))]
         if self.named:
@@ -358,8 +360,10 @@ class Rule:
     spreader: Each | None
     """The need that says to which series the rule is applied, one at a time."""
 
-    def thresholds(self, overrides: Mapping[str, Value]) -> dict[str, Value]:
-        return {t.name: overrides.get(t.name, t.default) for t in self.info.thresholds}
+    defaults: Mapping[str, Value]
+
+    def thresholds(self, overrides: Mapping[str, Value]) -> Mapping[str, Value]:
+        return {**self.defaults, **overrides} if overrides else self.defaults
 
     def problem(self, evidence: Evidence) -> str | None:
         """Evidence must carry declared measures only, and all those that its form cites."""
@@ -372,9 +376,8 @@ class Rule:
 
     def unknown(self, measured: Mapping[str, Value]) -> str | None:
         """A clean or undecided outcome cites declared measures only, and at least one."""
-        extra = sorted(set(measured) - set(self.info.measures))
-        if extra:
-            return f"undeclared measures {extra}"
+        if not measured.keys() <= self.info.measures.keys():
+            return f"undeclared measures {sorted(measured.keys() - self.info.measures.keys())}"
         return None if measured else "no measure cited"
 
 
@@ -425,7 +428,8 @@ def rule(
         )
         _validate(info, needs)
         spreader = next((need for need in needs.values() if isinstance(need, Each)), None)
-        made = Rule(info, dict(needs), check, fires, silent, _cited(info), spreader)
+        defaults = {threshold.name: threshold.default for threshold in info.thresholds}
+        made = Rule(info, dict(needs), check, fires, silent, _cited(info), spreader, defaults)
         REGISTRY[id] = made
         return made
 
