@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from backports import zstd
 
-from tests.support.logs import broken, healthy, jsonl, trainer_state
+from tests.support.logs import broken, healthy, jsonl, mlflow_database, trainer_state
 from trainproof import Config, ConfigError, Report, Verdict, audit
 from trainproof.emit import EMITTERS
 from trainproof.model.report import FailOn, exit_code
@@ -258,3 +258,30 @@ def test_rules_that_were_not_selected_are_out_of_scope_by_the_caller(tmp_path: P
 def test_settings_that_cannot_be_honoured_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         Config(**options)  # type: ignore[arg-type]
+
+
+def test_the_runs_of_one_database_are_judged_as_runs(tmp_path: Path) -> None:
+    loss = falling(60)
+    lost = [*loss[:30], *([float("nan")] * 30)]
+    mlflow_database(tmp_path / "mlflow.db", {"good": loss, "lost": lost})
+    for isolation in (False, True):
+        report = audit(str(tmp_path), isolation=isolation)
+        assert {run.id: run.verdict for run in report.reports} == {
+            "mlflow.db/good": Verdict.PASS,
+            "mlflow.db/lost": Verdict.FAIL,
+        }
+        assert [run.artifacts[0].path for run in report.reports] == ["mlflow.db", "mlflow.db"]
+        assert report.not_judged.counts == {}
+
+
+def test_what_another_training_left_in_a_directory_is_judged_as_a_run(tmp_path: Path) -> None:
+    home = tmp_path / "catboost_info"
+    home.mkdir()
+    for name, metric, count in (("learn", "RMSE", 50), ("test", "Logloss", 60)):
+        rows = (f"{i}\t{value}\n" for i, value in enumerate(falling(count)))
+        (home / f"{name}_error.tsv").write_text(f"iter\t{metric}\n" + "".join(rows))
+    report = audit(str(tmp_path), isolation=False)
+    assert {run.id: [s.name for s in run.series] for run in report.reports} == {
+        "catboost_info": ["RMSE"],
+        "catboost_info/test_error": ["Logloss"],
+    }

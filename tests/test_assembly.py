@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from trainproof.assembly import Reading, assemble
+from trainproof.assembly import Reading, assemble, strangers
 from trainproof.model.artifact import Artifact, Kind
 from trainproof.model.data import (
     Column,
@@ -271,20 +271,19 @@ def test_a_twin_whose_format_declares_nothing_is_named_in_the_one_that_declares(
     assert series.also_in == ("r/test/events",)
 
 
-def split_files(train: Column, held_out: Column) -> RunView:
+def split_files(train: Column, held_out: Column) -> list[Reading]:
     """As CatBoost writes: a file for each split, of which the format says what it is."""
     pairs = (("r/learn_error.tsv", train, Split.TRAIN), ("r/test_error.tsv", held_out, Split.EVAL))
-    return assemble(
-        "r",
-        [
-            reading(path, replace(one, declared=Declared(Role.LOSS, split)), reader="catboost")
-            for path, one, split in pairs
-        ],
-    )
+    return [
+        reading(path, replace(one, declared=Declared(Role.LOSS, split)), reader="catboost")
+        for path, one, split in pairs
+    ]
 
 
 def test_the_files_of_two_splits_are_one_execution() -> None:
-    view = split_files(column("RMSE", falling(20)), column("RMSE", falling(19)))
+    files = split_files(column("RMSE", falling(20)), column("RMSE", falling(19)))
+    view = assemble("r", files)
+    assert strangers("r", files) == ()
     assert shape(view) == [[("RMSE", 20, 1, 20), ("RMSE", 19, 1, 19)]]
 
 
@@ -292,9 +291,17 @@ def test_the_files_of_two_splits_are_one_execution() -> None:
     "stale", [column("Logloss", falling(21)), column("RMSE", falling(24)), column("RMSE", [3, 2])]
 )
 def test_what_an_earlier_training_left_behind_is_another_execution(stale: Column) -> None:
-    view = split_files(column("RMSE", falling(20)), stale)
+    files = split_files(column("RMSE", falling(20)), stale)
+    view = assemble("r", files)
     assert [[s.split for s in a.series] for a in view.attempts] == [[Split.TRAIN], [Split.EVAL]]
     assert [a.superseded for a in view.attempts] == [False, False]
+
+
+def test_what_an_earlier_training_left_behind_is_told_with_its_copies() -> None:
+    stale = column("Logloss", falling(21))
+    copy = reading("r/test/events", replace(stale, lines=None), reader="tfevents")
+    files = [*split_files(column("RMSE", falling(20)), stale), copy]
+    assert strangers("r", files) == ("r/test/events", "r/test_error.tsv")
 
 
 def test_two_names_for_one_thing_are_not_joined_to_one_curve() -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainproof.grouping import group
-from trainproof.model.artifact import Artifact, Kind
+from trainproof.grouping import MAX_PARTS, group, taken_apart
+from trainproof.model.artifact import Artifact, Kind, Run
 
 TB = "events.out.tfevents"
 
@@ -434,3 +434,44 @@ def test_the_order_in_which_files_are_met_does_not_matter(
 
 def test_no_artifacts_are_no_runs() -> None:
     assert group([]) == ()
+
+
+# --- what only the reader of a file sees ----------------------------------------------------------
+
+
+def test_a_file_of_several_runs_is_taken_apart() -> None:
+    database = artifact("x/mlflow.db")
+    run = Run("x", "root", (database,))
+    found = taken_apart(run, {"x/mlflow.db": ("a", "b")}, ())
+    assert [(one.id, one.artifacts[0].path, one.artifacts[0].part) for one in found] == [
+        ("x/mlflow.db/a", "x/mlflow.db", "a"),
+        ("x/mlflow.db/b", "x/mlflow.db", "b"),
+    ]
+    assert taken_apart(found[0], {"x/mlflow.db": ("a", "b")}, ()) == (found[0],)
+
+
+def test_other_logs_beside_it_stay_a_run() -> None:
+    settings = Artifact("root", "x/config.yaml", 1, Kind.CONFIG, "yaml-settings")
+    database, log = artifact("x/mlflow.db"), artifact("x/train.csv")
+    parts = {"x/mlflow.db": ("a",)}
+    rest, part = taken_apart(Run("x", "root", (settings, database, log)), parts, ())
+    assert (rest.id, rest.artifacts) == ("x", (settings, log))
+    assert part.id == "x/mlflow.db/a"
+    (only,) = taken_apart(Run("x", "root", (settings, database)), parts, ())
+    assert only.id == "x/mlflow.db/a"
+
+
+def test_what_another_training_left_behind_is_a_run_of_its_own() -> None:
+    learn, test = artifact("x/learn_error.tsv"), artifact("x/test_error.tsv")
+    found = taken_apart(Run("x", "root", (learn, test)), {}, ("x/test_error.tsv",))
+    assert [(one.id, one.artifacts) for one in found] == [
+        ("x", (learn,)),
+        ("x/test_error", (test,)),
+    ]
+
+
+def test_who_reads_a_file_can_name_no_other_and_not_too_much() -> None:
+    run = Run("x", "root", (artifact("x/mlflow.db"),))
+    assert taken_apart(run, {"../etc": ("a",)}, ("y",)) == (run,)
+    names = tuple(map(str, range(2 * MAX_PARTS)))
+    assert len(taken_apart(run, {"x/mlflow.db": names}, ())) == MAX_PARTS

@@ -16,11 +16,12 @@ from .discover import discover
 from .engine import publish
 from .engine.limits import Limits
 from .engine.local import judge_here
+from .engine.memory import judge_view
 from .engine.spool import spooled
 from .engine.supervisor import supervise
-from .grouping import group
+from .grouping import group, taken_apart
 from .model.artifact import Artifact, Content, Kind, Run, Unjudged
-from .model.data import Fault, FaultCode
+from .model.data import Fault, FaultCode, RunView
 from .model.inspection import Requests
 from .model.report import (
     SCHEMA_VERSION,
@@ -82,6 +83,14 @@ def inspect(
     if kind is SubjectKind.ENVIRONMENT:  # a module that is imported must meet no limit of ours
         config = replace(config, memory_limit=0)
     return _audited(config, partial(_find_subjects, kind), _of_kind(kind), progress, requests)
+
+
+def judge(run: Run, view: RunView, config: Config) -> Report:
+    """Judge what is in memory already, as a subject of the run's kind, in this process."""
+    infos = _of_kind(run.subject)
+    result = judge_view(view, [id for id in config.rules if id in infos], config.thresholds)
+    invocation = Invocation(isolated=False, jobs=1)
+    return _report(config, _Found(runs=[run]), infos, {0: result}, invocation)
 
 
 def _of_kind(kind: SubjectKind) -> dict[str, RuleInfo]:
@@ -241,9 +250,6 @@ def _judge(
     asked: Depth | Requests,
 ) -> _Judged:
     """Results by number of the run: their order says nothing about when each came in."""
-    tasks = [
-        Task(number, run, _others(run, found.baselines)) for number, run in enumerate(found.runs)
-    ]
     settings = Settings(
         rules=tuple(id for id in config.rules if id in infos),
         baseline_rules=tuple(id for id, i in infos.items() if i.subject is SubjectKind.RUN),
@@ -261,15 +267,37 @@ def _judge(
     def finished(number: int, result: RunResult) -> None:
         judged.results[number] = result
         if progress is not None:
-            progress(len(judged.results), len(tasks))
+            progress(len(judged.results), len(found.runs))
 
-    if not config.isolation:
-        judge_here(tasks, settings, finished)
-        return judged
-    judged.jobs = min(config.jobs or os.cpu_count() or 1, max(1, len(tasks)))
-    limits = Limits(config.timeout, memory_bytes=config.memory_limit)
-    judged.memory_limited = supervise(tasks, settings, limits, judged.jobs, finished)
+    def carry_out(numbers: Sequence[int]) -> None:
+        runs = found.runs
+        tasks = [Task(n, runs[n], _others(runs[n], found.baselines)) for n in numbers]
+        if not config.isolation:
+            judge_here(tasks, settings, finished)
+            return
+        judged.jobs = max(judged.jobs, min(config.jobs or os.cpu_count() or 1, len(tasks)))
+        limits = Limits(config.timeout, memory_bytes=config.memory_limit)
+        judged.memory_limited = supervise(tasks, settings, limits, judged.jobs, finished)
+
+    carry_out(range(len(found.runs)))
+    if apart := _taken_apart(found, judged):
+        carry_out(apart)
     return judged
+
+
+def _taken_apart(found: _Found, judged: _Judged) -> Sequence[int]:
+    """Put in the place of a run those that it turned out to be: only who reads a file sees that it
+    holds several. Returns the numbers of the runs that are to be judged now."""
+    runs: list[Run] = []
+    kept: dict[int, RunResult] = {}
+    for number, run in enumerate(found.runs):
+        result = judged.results[number]
+        apart = taken_apart(run, result.parts, result.strangers)
+        if apart == (run,):
+            kept[len(runs)] = result
+        runs += apart
+    found.runs, judged.results = runs, kept
+    return [number for number in range(len(runs)) if number not in kept]
 
 
 def _report(

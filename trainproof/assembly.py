@@ -61,6 +61,7 @@ class Reading:
     facts: Facts = field(default_factory=Facts)
     faults: tuple[Fault, ...] = ()
     not_judgeable: NotJudgeable | None = None
+    parts: tuple[str, ...] = ()
 
 
 Key = tuple[Role, str, Split, Scope, str | None]
@@ -100,6 +101,28 @@ def assemble(
     faults = (*known_faults, *(fault for reading in readings for fault in reading.faults))
     regime = facts.regime or _regime(one for attempt in attempts for one in attempt.series)
     return RunView(id, attempts, facts, faults, tuple(rewinds), regime)
+
+
+def strangers(id: str, readings: Sequence[Reading]) -> tuple[str, ...]:
+    """Paths of the evaluations that belong to another training than the rest of the run."""
+    pieces = [Piece(one.artifact, tuple(_series(id, one, {}))) for one in readings]
+    trained = [one for one in pieces if Split.TRAIN in _declared_splits(one)]
+    evaluated = [one for one in pieces if _declared_splits(one) == {Split.EVAL}]
+    left = [one for one in evaluated if any(_is_left_behind(other, one) for other in trained)]
+    copies = (one for one in pieces if any(_is_copy(one, other) for other in left))
+    return tuple(sorted({one.artifact.path for one in (*left, *copies)}))
+
+
+def _declared_splits(piece: Piece) -> set[Split]:
+    return {one.identity.split for one in _declared_losses(piece)}
+
+
+def _is_copy(piece: Piece, other: Piece) -> bool:
+    """Whether every series of the piece stands in the other one too."""
+    return bool(piece.series) and all(
+        any(_may_be_twins(one, two) and _same(one, two) for two in other.series)
+        for one in piece.series
+    )
 
 
 def _facts(readings: Sequence[Reading]) -> Facts:

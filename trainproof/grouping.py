@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from .model.artifact import Artifact, Kind, Run
 from .model.compression import bare
@@ -181,6 +182,35 @@ def _of_logs(root: str, artifacts: Sequence[Artifact]) -> Runs:
     for id, members in alone.items():
         runs.setdefault(id, []).extend(members)  # named like a directory beside it: its log
     return runs
+
+
+MAX_PARTS = 10_000
+"""Runs that one file is taken apart into."""
+
+
+def taken_apart(
+    run: Run, parts: Mapping[str, Sequence[str]], strangers: Sequence[str]
+) -> tuple[Run, ...]:
+    """The runs that one turned out to be when it was read; the run itself where it is one.
+
+    ``parts``: paths of files that hold several runs, with their names. ``strangers``: paths of
+    files that another training left behind.
+    """
+    files = {artifact.path: artifact for artifact in run.artifacts}
+    found = [
+        Run(f"{path}/{name}", run.root, (replace(files[path], part=name),))
+        for path, names in sorted(parts.items())
+        if path in files and not files[path].part
+        for name in names[:MAX_PARTS]
+    ]
+    left = tuple(files[path] for path in sorted(strangers) if path in files)
+    if left:
+        found.append(Run(_join(run.id, _stem(left[0].path)), run.root, left))
+    gone = {artifact.path for one in found for artifact in one.artifacts}
+    rest = tuple(artifact for artifact in run.artifacts if artifact.path not in gone)
+    if not found or not any(artifact.kind is not Kind.CONFIG for artifact in rest):
+        return tuple(found) or (run,)
+    return (replace(run, artifacts=rest), *found)
 
 
 def _is_file(root: str, path: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainproof.model.artifact import Artifact, Content, Kind
-from trainproof.model.data import Column, Facts, Fault, FaultCode, NotJudgeable
+from trainproof.model.data import Column, Facts, Fault, FaultCode, NotJudgeable, Parts
 from trainproof.readers.interface import HEAD, Options, Reader
 
 DATA = Path(__file__).parent / "data"
@@ -23,6 +23,7 @@ class Readout:
     facts: Facts
     faults: tuple[Fault, ...]
     content: Content | None
+    parts: tuple[str, ...] = ()
 
     def __getitem__(self, tag: str) -> Column:
         (one,) = (column for column in self.columns if column.tag == tag)
@@ -43,19 +44,22 @@ class Readout:
         return [(fault.code, fault.fatal) for fault in self.faults]
 
 
-def read(reader: Reader, path: str, data: bytes, options: Options | None = None) -> Readout:
+def read(
+    reader: Reader, path: str, data: bytes, options: Options | None = None, part: str = ""
+) -> Readout:
     """The whole outcome; every item has one of the types that the interface names."""
-    artifact = Artifact("root", path, len(data), reader.kind, reader.name)
+    artifact = Artifact("root", path, len(data), reader.kind, reader.name, part)
     items = list(reader.read(artifact, io.BytesIO(data), options or Options()))
     facts = Facts()
     for item in items:
-        assert isinstance(item, Column | Facts | Fault | NotJudgeable)
+        assert isinstance(item, Column | Facts | Fault | NotJudgeable | Parts)
         facts = item.over(facts) if isinstance(item, Facts) else facts
     return Readout(
         tuple(item for item in items if isinstance(item, Column)),
         facts,
         tuple(item for item in items if isinstance(item, Fault)),
         next((item.content for item in items if isinstance(item, NotJudgeable)), None),
+        next((item.names for item in items if isinstance(item, Parts)), ()),
     )
 
 

@@ -95,7 +95,23 @@ def test_deleted_runs_and_runs_without_metrics_do_not_count() -> None:
 def test_a_database_of_several_runs_is_named_as_one() -> None:
     runs = [("a", "FINISHED", "active"), ("b", "FINISHED", "active")]
     got = made(database([point(0, 1.0), point(0, 2.0, run="b")], runs))
-    assert (got.content, got.columns) == (Content.UNSUPPORTED, ())
+    assert (got.content, got.columns, got.parts) == (Content.UNSUPPORTED, (), ("a", "b"))
+
+
+def test_each_run_of_a_database_is_read_for_itself() -> None:
+    runs = [("a", "FINISHED", "active"), ("b", "FAILED", "active")]
+    params = "INSERT INTO params VALUES ('epochs', '3', 'a'), ('epochs', '5', 'b')"
+    data = database([point(0, 1.0), point(0, 2.0, run="b"), point(1, 3.0, run="b")], runs, params)
+    first, second = (read(MlflowDatabase(), "mlflow.db", data, part=name) for name in "ab")
+    assert (first.values("train/loss"), first.parts) == ([1.0], ())
+    assert (second.values("train/loss"), second.steps("train/loss")) == ([2.0, 3.0], [0, 1])
+    assert first.facts == Facts(finished=True, max_epochs=3)
+    assert second.facts == Facts(finished=False, max_epochs=5)
+
+
+def test_a_run_that_is_not_in_the_database_has_no_points() -> None:
+    got = read(MlflowDatabase(), "mlflow.db", database([point(0, 1.0)]), part="gone")
+    assert (got.content, got.columns) == (Content.HEADER_ONLY, ())
 
 
 def test_a_database_without_metrics_holds_nothing() -> None:

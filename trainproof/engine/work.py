@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import BinaryIO, Protocol
 
 import numpy as np
 
-from trainproof.assembly import Reading, assemble
+from trainproof.assembly import Reading, assemble, strangers
 from trainproof.model.artifact import Artifact, Kind, Unjudged
 from trainproof.model.data import (
     Attempt,
@@ -19,7 +19,9 @@ from trainproof.model.data import (
     Facts,
     Fault,
     FaultCode,
+    Item,
     NotJudgeable,
+    Parts,
     Role,
     RunView,
     Series,
@@ -91,15 +93,17 @@ def judge(
         cells=cells,
         artifacts=tuple(_entry(reading) for reading in readings),
         unjudged=tuple(_unjudged(readings)),
-        segments=tuple(_segment(attempt) for attempt in view.attempts),
+        segments=tuple(segment(attempt) for attempt in view.attempts),
         rewinds=view.rewinds,
-        series=tuple(_summary(attempt, one) for attempt in view.attempts for one in attempt.series),
+        series=tuple(summary(attempt, one) for attempt in view.attempts for one in attempt.series),
         comparisons=tuple(_comparisons(view)),
         baseline_faults=tuple(fault for one in baselines for fault in one.faults),
         unknown=tuple(sorted({s.tag for s in view.series if s.role is Role.UNKNOWN})),
         facts=view.facts,
         faults=view.faults,
         regime=view.regime,
+        parts={one.artifact.path: one.parts for one in readings if one.parts},
+        strangers=strangers(task.run.id, readings),
     )
 
 
@@ -117,37 +121,57 @@ def _readings(task: Task, settings: Settings, progress: Progress) -> Iterator[Re
         yield read(artifact, settings)
 
 
+@dataclass(slots=True)
+class _Collected:
+    """What a reader has said so far of one artifact."""
+
+    columns: list[Column] = field(default_factory=list)
+    facts: Facts = field(default_factory=Facts)
+    faults: list[Fault] = field(default_factory=list)
+    empty: NotJudgeable | None = None
+    parts: tuple[str, ...] = ()
+
+    def take(self, item: Item) -> None:
+        match item:
+            case Column():
+                self.columns.append(item)
+            case Facts():
+                self.facts = item.over(self.facts)
+            case Fault():
+                self.faults.append(item)
+            case NotJudgeable():
+                self.empty = item
+            case Parts():
+                self.parts = item.names
+
+    def reading(self, artifact: Artifact) -> Reading:
+        faults = self.faults
+        if self.empty is not None and not self.columns:
+            # odd lines of what is no log are nobody's trouble
+            faults = [fault for fault in faults if fault.fatal]
+        columns = tuple(self.columns)
+        return Reading(artifact, columns, self.facts, tuple(faults), self.empty, self.parts)
+
+
 def read(artifact: Artifact, settings: Settings) -> Reading:
     """One artifact through its reader; whatever goes wrong is a fault of that file."""
-    columns: list[Column] = []
-    facts, faults, empty = Facts(), list[Fault](), None
+    found = _Collected()
     try:
         spool = settings.spools.get(artifact.root)
         store = open_store(artifact.root, settings.follow_symlinks, spool=spool)
         opened = decompressed(store.open(artifact.path), artifact.path)
         with contextlib.closing(opened) as stream:
-            options = Options(settings.tags)
-            for item in reader(artifact.reader).read(artifact, stream, options):
-                match item:
-                    case Column():
-                        columns.append(item)
-                    case Facts():
-                        facts = item.over(facts)
-                    case Fault():
-                        faults.append(item)
-                    case NotJudgeable():
-                        empty = item
-            faults.extend(_of_compression(stream, artifact.path))
+            for item in reader(artifact.reader).read(artifact, stream, Options(settings.tags)):
+                found.take(item)
+            found.faults.extend(_of_compression(stream, artifact.path))
     except StoreError as error:
-        faults.append(Fault(FaultCode.IO, artifact.path, error.detail, fatal=True))
+        found.take(Fault(FaultCode.IO, artifact.path, error.detail, fatal=True))
     except MemoryError:
-        faults.append(Fault(FaultCode.MEMORY, artifact.path, "memory limit", fatal=True))
+        found.take(Fault(FaultCode.MEMORY, artifact.path, "memory limit", fatal=True))
     except Exception as error:  # noqa: BLE001 - a reader's bug is that file's fault
         detail = f"{type(error).__name__}: {error}"[:_ERROR_LENGTH]
-        faults.append(Fault(FaultCode.READER_FAILED, artifact.path, detail, fatal=True))
-    if empty is not None and not columns:  # odd lines of what is no log are nobody's trouble
-        faults = [fault for fault in faults if fault.fatal]
-    return Reading(artifact, tuple(columns), facts, tuple(faults), empty)
+        found.take(Fault(FaultCode.READER_FAILED, artifact.path, detail, fatal=True))
+    return found.reading(artifact)
 
 
 def _of_compression(stream: BinaryIO, path: str) -> Iterator[Fault]:
@@ -192,7 +216,7 @@ def cells_of(task: Task, settings: Settings, view: RunView, progress: Progress) 
 # --- summaries ------------------------------------------------------------------------------
 
 
-def _segment(attempt: Attempt) -> Segment:
+def segment(attempt: Attempt) -> Segment:
     firsts = [int(s.steps[0]) for s in attempt.series]
     lasts = [int(s.steps[-1]) for s in attempt.series]
     return Segment(
@@ -200,7 +224,7 @@ def _segment(attempt: Attempt) -> Segment:
     )
 
 
-def _summary(attempt: Attempt, series: Series) -> SeriesSummary:
+def summary(attempt: Attempt, series: Series) -> SeriesSummary:
     values, identity = series.values, series.identity
     finite = values[np.isfinite(values)]
     low = float(finite.min()) if len(finite) else float("nan")

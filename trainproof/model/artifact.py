@@ -42,7 +42,8 @@ class Artifact:
     """One recognised file in a store.
 
     ``path`` is POSIX, relative to ``root``, and is the stable name used in every report.
-    ``size`` is in bytes. ``reader`` names an entry of ``trainproof.readers.READERS``.
+    ``size`` is in bytes. ``reader`` names an entry of ``trainproof.readers.READERS``. ``part``
+    says which of several runs in the file is meant.
     """
 
     root: str
@@ -50,6 +51,7 @@ class Artifact:
     size: int
     kind: Kind
     reader: str
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,11 @@ LENGTH = 4
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """Everything a worker found out about one run. Holds no arrays."""
+    """Everything a worker found out about one run. Holds no arrays.
+
+    ``parts`` and ``strangers`` say that it is several: paths of files that hold several runs, with
+    their names; and paths of files that another training left behind.
+    """
 
     cells: tuple[Cell, ...]
     artifacts: tuple[ArtifactEntry, ...] = ()
@@ -48,6 +52,8 @@ class RunResult:
     measured: Mapping[str, Value] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
     regime: Regime = Regime.SUPERVISED
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    strangers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 The file is read into memory and opened there, so that nothing on disk is touched and no
 journal is looked for. SQL that stands in the file is not run: only three plain tables may be read,
-and only for a bounded number of steps. A database can hold many runs and an artifact is part of
-one: only a database of a single run is read, others are named as what they are.
+and only for a bounded number of steps. Of a database of several runs, the runs are named; each is
+then read for itself.
 
 MLflow stores NaN as 0 with ``is_nan``, and infinities as the largest float64.
 """
@@ -20,7 +20,7 @@ from typing import BinaryIO
 import numpy as np
 
 from trainproof.model.artifact import Artifact, Content, Kind
-from trainproof.model.data import Column, Facts, Fault, FaultCode, Item, NotJudgeable
+from trainproof.model.data import Column, Facts, Fault, FaultCode, Item, NotJudgeable, Parts
 
 from .hyperparameters import facts_of
 from .interface import Options
@@ -61,7 +61,7 @@ FINISHED = {"FINISHED": True, "FAILED": False, "KILLED": False}
 
 
 class MlflowDatabase:
-    """A database of one run."""
+    """A database of one run, or the part of one that is a run."""
 
     name = "mlflow-db"
     kind = Kind.LOG
@@ -85,7 +85,7 @@ class MlflowDatabase:
             return
         try:
             with closing(_opened(data)) as database:
-                yield from _items(database)
+                yield from _items(database, artifact.part)
         except _TooMany as error:
             yield fault(FaultCode.TOO_LARGE, str(error))
         except (sqlite3.Error, ValueError, OverflowError) as error:
@@ -121,12 +121,17 @@ def _allowed(action: int, first: str | None, *_: str | None) -> int:
     return sqlite3.SQLITE_OK if action == sqlite3.SQLITE_SELECT else sqlite3.SQLITE_DENY
 
 
-def _items(database: sqlite3.Connection) -> Iterator[Item]:
-    runs = database.execute(RUNS).fetchmany(MAX_RUNS)
-    if len(runs) != 1:
-        yield _not_one(len(runs))
+def _items(database: sqlite3.Connection, part: str) -> Iterator[Item]:
+    runs = dict(database.execute(RUNS).fetchmany(MAX_RUNS))
+    if not runs:
+        yield NotJudgeable(Content.HEADER_ONLY, "no run has a metric")
         return
-    ((run, status),) = runs
+    if not part and len(runs) > 1:
+        yield NotJudgeable(Content.UNSUPPORTED, f"{len(runs)} runs in one MLflow database")
+        yield Parts(tuple(sorted(str(run) for run in runs)))
+        return
+    run = part or next(iter(runs))
+    status = runs.get(run)
     found = False
     for column in _columns(database, run):
         found = True
@@ -135,13 +140,6 @@ def _items(database: sqlite3.Connection) -> Iterator[Item]:
         yield NotJudgeable(Content.HEADER_ONLY, "no metric has a number")
     settings = facts_of((str(k), v) for k, v in database.execute(PARAMS, (run, MAX_SETTINGS)))
     yield Facts(finished=FINISHED.get(str(status))).over(settings)
-
-
-def _not_one(runs: int) -> NotJudgeable:
-    if not runs:
-        return NotJudgeable(Content.HEADER_ONLY, "no run has a metric")
-    detail = f"an MLflow database of {runs} runs: give each run a file store of its own"
-    return NotJudgeable(Content.UNSUPPORTED, detail)
 
 
 @dataclass(slots=True)
