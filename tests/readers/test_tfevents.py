@@ -475,3 +475,15 @@ def test_a_record_longer_than_a_block_is_read() -> None:
     items = read(data, TfEvents(tuning=Tuning(block=10_000)))
     assert columns(items)["x"].values.tolist() == [1.0, 5.0, 2.0]
     assert faults(items) == []
+
+
+def test_settings_alone_are_no_measurement() -> None:
+    """Lightning writes these before a training that then dies."""
+    settings = [tb.scalar("hp_metric", -1.0, 0), tb.scalar("lr-Adam", 1e-4, 0)]
+    items = read(tb.event_file(settings))
+    assert items == [
+        NotJudgeable(Content.HEADER_ONLY, "nothing was measured, only hp_metric, lr-Adam")
+    ]
+    measured = columns(read(tb.event_file([*settings, tb.scalar("train_loss", 1.0, 0)])))
+    assert list(measured) == ["hp_metric", "lr-Adam", "train_loss"]
+    assert list(columns(read(tb.event_file([*settings, tb.scalar("lr-Adam", 1e-5, 9)]))))

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import BinaryIO, Protocol
 
 from trainproof.model.artifact import Artifact, Content, Kind
-from trainproof.model.data import Fault, FaultCode, Item, NotJudgeable
+from trainproof.model.data import Column, Fault, FaultCode, Item, NotJudgeable, Role
 from trainproof.readers.interface import Options
+from trainproof.readers.names import classify
 
 from .event import decode_event
 from .framing import FOOTER, HEADER, Damage, payload_end, verify_payload
@@ -23,6 +24,11 @@ from .window import Window
 _NAME = re.compile(r"\.tfevents(\.|$)")
 _VERSION = b"brain.Event:"
 _NOT_EVENTS = re.compile(rb"version https://git-lfs|\s*<(!doctype|html|\?xml)", re.IGNORECASE)
+
+SETTINGS = frozenset({Role.OTHER, Role.LR, Role.EPOCH})
+"""What a single point of is no measurement."""
+
+MAX_DETAIL = 200
 
 _APERIODIC = 7
 """Blocks for which no period is looked for after none was found."""
@@ -58,14 +64,16 @@ class TfEvents:
         """Yield a column per tag, then the fault that ended the reading, if one did."""
         points = Points()
         fault = self._drain(artifact, stream, points)
-        found = False
-        for column in points.columns():
-            found = True
-            yield column
+        columns = list(points.columns())
+        hollow = all(map(_is_setting, columns))
+        if not hollow:
+            yield from columns
         if fault:
             yield fault
-        if not found and not (fault and fault.fatal):
-            yield NotJudgeable(Content.HEADER_ONLY, "no scalar in any record")
+        if hollow and not (fault and fault.fatal):
+            tags = ", ".join(column.tag for column in columns)[:MAX_DETAIL]
+            why = f"nothing was measured, only {tags}" if tags else "no scalar in any record"
+            yield NotJudgeable(Content.HEADER_ONLY, why)
 
     def _drain(self, artifact: Artifact, stream: BinaryIO, points: Points) -> Fault | None:
         """Decode the whole stream into ``points``; returns why it ended early, if it did."""
@@ -89,6 +97,11 @@ class TfEvents:
         if size < self._tuning.small:
             return Singly(records)
         return InBulk(points, records, self._limits, self._tuning)
+
+
+def _is_setting(column: Column) -> bool:
+    """Lightning writes ``hp_metric`` and the first learning rate before anything is measured."""
+    return len(column) == 1 and classify(column.tag).role in SETTINGS
 
 
 def _first_is_event(head: bytes) -> bool:
