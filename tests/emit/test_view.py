@@ -58,6 +58,21 @@ def test_the_worst_runs_come_first() -> None:
     assert view.tallied(made) == "5 runs: 2 FAIL, 1 WARN, 1 NOT-CHECKED, 1 PASS"
 
 
+@pytest.mark.parametrize(
+    ("kinds", "told", "noun"),
+    [
+        ([], "0 runs", "run"),
+        (["dataset"], "1 dataset: 1 PASS", "dataset"),
+        (["speech", "speech"], "2 speech corpora: 2 PASS", "speech corpus"),
+        (["run", "checkpoint", "run"], "2 runs and 1 checkpoint: 3 PASS", "subject"),
+    ],
+)
+def test_subjects_are_called_what_they_are(kinds: list[str], told: str, noun: str) -> None:
+    made = report(*(replace(subject(str(n)), kind=kind) for n, kind in enumerate(kinds)))
+    assert view.tallied(made) == told
+    assert view.noun(made) == noun
+
+
 def test_the_curve_of_a_run_is_that_of_its_latest_training_loss() -> None:
     kinds = (
         series("accuracy", role="metric"),

@@ -65,7 +65,8 @@ def distinct(text: str, limit: int) -> str:
 
 def plural(count: int, noun: str) -> str:
     """``count`` with thousands separators and ``noun`` in the right number."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    many = noun.removesuffix("us") + "ora" if noun.endswith("corpus") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else many}"
 
 
 def full_path(root: str, path: str) -> str:
@@ -104,15 +105,21 @@ def tally(report: Report) -> dict[Verdict, int]:
 
 
 def tallied(report: Report) -> str:
-    """``3 runs: 1 FAIL, 2 PASS``."""
+    """``3 runs: 1 FAIL, 2 PASS``; ``2 runs and 1 checkpoint: …``."""
+    kinds = Counter(subject.kind for subject in report.reports) or {str(SubjectKind.RUN): 0}
+    what = " and ".join(plural(count, _NOUNS.get(kind, kind)) for kind, count in kinds.items())
     counts = ", ".join(f"{count:,} {verdict}" for verdict, count in tally(report).items())
-    return plural(len(report.reports), noun(report)) + (f": {counts}" if counts else "")
+    return what + (f": {counts}" if counts else "")
 
 
 def noun(report: Report) -> str:
     """What the subjects of the report are."""
-    kinds = {subject.kind for subject in report.reports}
-    return "checkpoint" if kinds == {SubjectKind.CHECKPOINT} else "run"
+    kinds = {subject.kind for subject in report.reports} or {str(SubjectKind.RUN)}
+    return _NOUNS.get(kind := kinds.pop(), kind) if len(kinds) == 1 else "subject"
+
+
+_NOUNS = {str(SubjectKind.SPEECH): "speech corpus"}
+"""Where the kind of a subject is not its name."""
 
 
 def checked(report: Report) -> tuple[int, int]:
