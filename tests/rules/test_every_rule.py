@@ -20,7 +20,7 @@ from trainproof.rules.examples import IDENTITIES, series, view
 from trainproof.rules.interface import Whole
 
 RULES = list(REGISTRY.values())
-OF_LOGS = [rule for rule in RULES if rule.info.subject is not SubjectKind.CHECKPOINT]
+OF_LOGS = [rule for rule in RULES if rule.info.subject in (SubjectKind.RUN, SubjectKind.PAIR)]
 GROUNDS = [rule for rule in OF_LOGS if rule.info.grounds]
 FINITE = [rule for rule in RULES if rule.spreader is not None and rule.spreader.nonfinite < 1]
 
@@ -85,6 +85,7 @@ def test_documentation_order_is_by_family() -> None:
         "comparison",
         "checkpoint",
         "weights",
+        "drift",
     ]
     assert [rule.info.family for rule in RULES] == sorted(
         (rule.info.family for rule in RULES), key=families.index

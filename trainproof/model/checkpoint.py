@@ -1,9 +1,12 @@
-"""One saved checkpoint as rules see it: its files with their tensors, and the sets they form."""
+"""One saved checkpoint as rules see it: its files with their tensors, and the sets they form; and
+what is between it and another one."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 
 from .tensors import CheckpointDirectory, CheckpointFacts, Depth, TensorInfo
 
@@ -33,3 +36,67 @@ class Checkpoint:
     def tensors(self) -> Iterator[TensorInfo]:
         for file in self.files:
             yield from file.tensors
+
+
+class Change(StrEnum):
+    """What became of a tensor of the reference.
+
+    SAME: every byte is equal. MOVED: some are not. RETYPED, RESHAPED: its type or its shape is
+    another one, so that its values are not compared. UNKNOWN: nothing shows which of the two it is.
+    """
+
+    SAME = "same"
+    MOVED = "moved"
+    RETYPED = "retyped"
+    RESHAPED = "reshaped"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Twin:
+    """One tensor of a checkpoint beside the same one of the reference, ``before``.
+
+    ``compared``: elements that were compared bit by bit, evenly spread over the tensor where these
+    are not all of them; ``identical`` of these. ``norm``, ``norm_before`` and ``distance``:
+    Euclidean norms over those of them that are finite in both, of the tensor, of the one before and
+    of the difference; NaN where they were not computed. ``unread``: why values were not compared,
+    "" where they were or need not be.
+    """
+
+    tensor: TensorInfo
+    before: TensorInfo
+    change: Change
+    compared: int = 0
+    identical: int = 0
+    norm: float = math.nan
+    norm_before: float = math.nan
+    distance: float = math.nan
+    unread: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drift:
+    """A checkpoint against a reference, most often an earlier one of the same run.
+
+    ``reference``: its name. ``before``: what was read of it. ``added`` and ``gone``: tensors that
+    only the checkpoint or only the reference has. ``prefix`` and ``prefix_before``: what had to be
+    taken off the names of either for them to meet. ``step`` and ``step_before``: how far the
+    training had come, as far as the checkpoints tell.
+    """
+
+    reference: str
+    before: Checkpoint
+    twins: tuple[Twin, ...] = ()
+    added: tuple[TensorInfo, ...] = ()
+    gone: tuple[TensorInfo, ...] = ()
+    prefix: str = ""
+    prefix_before: str = ""
+    step: int | None = None
+    step_before: int | None = None
+
+    @property
+    def distance(self) -> int | None:
+        """Steps from the reference to the checkpoint, None where either is not known."""
+        if self.step is None or self.step_before is None:
+            return None
+        return self.step - self.step_before

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .artifact import Content
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, Drift
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -325,7 +325,8 @@ class Attempt:
 class RunView:
     """Everything known about one subject: the only thing a rule's needs can be bound from.
 
-    ``checkpoint``: what was read of it, where the subject is a checkpoint and not a run.
+    ``checkpoint``: what was read of it, where the subject is a checkpoint and not a run; ``drift``:
+    what is between it and an earlier one.
     ``inspected``: what was measured of a subject that is neither (a dataset, an environment).
     ``baselines``: the runs to compare it with. ``failed``: of a baseline, the rules that it
     fails by itself.
@@ -340,6 +341,7 @@ class RunView:
     baselines: tuple[RunView, ...] = ()
     failed: tuple[str, ...] = ()
     checkpoint: Checkpoint | None = None
+    drift: Drift | None = None
     inspected: object | None = None
 
     @property

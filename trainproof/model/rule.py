@@ -16,6 +16,7 @@ class SubjectKind(StrEnum):
 
     RUN = "run"
     CHECKPOINT = "checkpoint"
+    CHECKPOINT_PAIR = "checkpoint-pair"
     PAIR = "pair"
     DATASET = "dataset"
     TOKENIZER = "tokenizer"

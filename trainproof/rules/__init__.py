@@ -22,6 +22,7 @@ from . import integrity as integrity
 from . import comparison as comparison
 from . import checkpoint as checkpoint
 from . import weights as weights
+from . import drift as drift
 
 # isort: on
 from .interface import REGISTRY as REGISTRY

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from trainproof.model.checkpoint import Checkpoint, SavedFile
+from trainproof.model.checkpoint import Change, Checkpoint, Drift, SavedFile, Twin
 from trainproof.model.data import RunView
 from trainproof.model.tensors import (
     CheckpointDirectory,
@@ -104,3 +105,58 @@ def clocked(clock: float, step: int) -> RunView:
 
 def defect(code: DefectCode, detail: str, where: str = "") -> RunView:
     return saved(tensor("fc.weight"), defects=(Defect(code, detail, where),))
+
+
+def twin(
+    name: str,
+    change: Change = Change.SAME,
+    *,
+    share: float = 0.0,
+    norm: float = 1.0,
+    crc: int | None = None,
+    before: TensorInfo | None = None,
+    **fields: Any,
+) -> Twin:
+    """A tensor beside that of an earlier checkpoint, whose norm was 1. ``share``: of its elements,
+    those that changed; 0 where a tensor that moved was not compared."""
+    one = replace(tensor(name, **fields), crc=crc)
+    elements = math.prod(one.shape or ())
+    made = Twin(one, before or one, change)
+    if change is not Change.MOVED or not share:
+        return made
+    identical = elements - max(1, round(share * elements))
+    return replace(
+        made,
+        compared=elements,
+        identical=identical,
+        norm=norm,
+        norm_before=1.0,
+        distance=abs(norm - 1.0),
+    )
+
+
+def drifted(
+    *twins: Twin,
+    added: Sequence[TensorInfo] = (),
+    gone: Sequence[TensorInfo] = (),
+    step: int | None = 1000,
+    step_before: int | None = 500,
+    before: RunView | None = None,
+    depth: Depth = Depth.TENSORS,
+    **fields: Any,
+) -> RunView:
+    """A checkpoint of step 1000 beside one of step 500. ``fields``: of what is between them."""
+    view = saved(*(one.tensor for one in twins), *added, depth=depth)
+    earlier = before or saved(*(one.before for one in twins), *gone, depth=depth)
+    assert earlier.checkpoint is not None
+    found = Drift(
+        "checkpoint-500",
+        earlier.checkpoint,
+        twins,
+        tuple(added),
+        tuple(gone),
+        step=step,
+        step_before=step_before,
+        **fields,
+    )
+    return replace(view, drift=found)
