@@ -1,0 +1,132 @@
+"""From runs and judgements to counts: what the report shows and the check compares."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .catalogue import WORKLOADS, held_out
+from .faults import FAULTS
+from .judging import Judgement, Judgements
+from .outcomes import Outcome
+from .runs import CLEAN, Run
+from .statistics import Rate
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRates:
+    """Of one rule on healthy runs. ``decided``: how many it judged, the rest is NOT-CHECKED."""
+
+    rule: str
+    runs: int
+    decided: int
+    fail: int
+    warn: int
+    info: int
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """Of one fault on harmed runs: how many got a FAIL, and how many at least a WARN or a rule that
+    states the fact."""
+
+    runs: int
+    fail: int
+    flagged: int
+
+    @property
+    def rate(self) -> Rate:
+        return Rate(self.flagged, self.runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Runs with what was said of them. ``peer``: what 0.22 said, where it was asked."""
+
+    runs: Sequence[Run]
+    judged: Judgements
+    peer: Judgements | None = None
+
+    def healthy(self, *, aside: bool | None = None) -> list[Run]:
+        """Runs without a fault that the third split found healthy; ``aside``: those of workloads
+        set aside, or of the others."""
+        return [
+            run
+            for run in self.runs
+            if run.case.fault == CLEAN
+            and run.outcome is Outcome.HEALTHY
+            and aside in (None, held_out(run.case.workload))
+        ]
+
+    def harmed(
+        self, fault: str, *, evaluated: bool, outcome: Outcome = Outcome.FAULTY
+    ) -> list[Run]:
+        return [
+            run
+            for run in self.runs
+            if run.case.fault == fault and run.outcome is outcome and run.evaluated == evaluated
+        ]
+
+    def outcomes(self, fault: str) -> Counter[Outcome]:
+        return Counter(run.outcome for run in self.runs if run.case.fault == fault)
+
+
+def family(judged: Judgements, runs: Iterable[Run], *levels: str) -> Rate:
+    """Runs with a finding of any rule at one of the levels."""
+    return Rate.of([judged[run.case.path].at(*levels) for run in runs])
+
+
+def by_workload(judged: Judgements, runs: Iterable[Run], *levels: str) -> dict[str, Rate]:
+    groups: defaultdict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        groups[run.case.workload].append(run)
+    return {name: family(judged, groups[name], *levels) for name in WORKLOADS if name in groups}
+
+
+def worst(rates: dict[str, Rate]) -> tuple[str, Rate]:
+    return max(rates.items(), key=lambda item: (item[1].share, item[0]))
+
+
+def of_rule(judged: Judgements, runs: Sequence[Run], rule: str) -> RuleRates:
+    mine = [judged[run.case.path] for run in runs]
+    levels = Counter(one.fired[rule] for one in mine if rule in one.fired)
+    decided = sum(rule in one.decided for one in mine)
+    return RuleRates(rule, len(runs), decided, levels["FAIL"], levels["WARN"], levels["INFO"])
+
+
+def detection(judged: Judgements, runs: Sequence[Run], fault: str) -> Detection:
+    mine = [judged[run.case.path] for run in runs]
+    fails = sum(one.at("FAIL") for one in mine)
+    return Detection(len(mine), fails, sum(flagged(one, fault) for one in mine))
+
+
+def flagged(judgement: Judgement, fault: str) -> bool:
+    """At least a WARN, or a rule that states this fact at any level."""
+    return judgement.at("FAIL", "WARN") or bool(FAULTS[fault].named & judgement.fired.keys())
+
+
+def overall(
+    judged: Judgements,
+    results: Results,
+    *,
+    evaluated: bool,
+    outcome: Outcome = Outcome.FAULTY,
+) -> Detection:
+    """Over all faults that the information at hand can show."""
+    parts = [
+        detection(judged, results.harmed(name, evaluated=evaluated, outcome=outcome), name)
+        for name, fault in FAULTS.items()
+        if not fault.hidden
+    ]
+    return Detection(
+        sum(p.runs for p in parts), sum(p.fail for p in parts), sum(p.flagged for p in parts)
+    )
+
+
+def missed(results: Results, fault: str, *, evaluated: bool) -> list[Judgement]:
+    return [
+        results.judged[run.case.path]
+        for run in results.harmed(fault, evaluated=evaluated)
+        if not flagged(results.judged[run.case.path], fault)
+    ]
