@@ -38,7 +38,10 @@ class SpeechRequest:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentRequest:
-    """What a training is going to need. Sizes in GB (1e9 bytes)."""
+    """What a training is going to need. Sizes in GB (1e9 bytes).
+
+    ``configs``: paths of files of settings. ``seconds``: how long an import may take.
+    """
 
     module: str | None = None
     cwd: str | None = None
@@ -48,6 +51,8 @@ class EnvironmentRequest:
     output_dir: str | None = None
     checkpoint_gb: float | None = None
     keep: int | None = None
+    configs: tuple[str, ...] = ()
+    seconds: float = 120.0
 
 
 @dataclass(frozen=True, slots=True)
