@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,6 +36,7 @@ class Size:
 
     drawn: int
     harmed: int
+    workloads: tuple[str, ...] = tuple(WORKLOADS)
 
 
 FULL = Size(drawn=120, harmed=54)
@@ -70,7 +71,7 @@ class Run:
 
 
 def healthy_cases(size: Size) -> list[Case]:
-    return [Case(name, number) for number in range(size.drawn) for name in WORKLOADS]
+    return [Case(name, number) for number in range(size.drawn) for name in size.workloads]
 
 
 def run_healthy(root: Path, case: Case) -> Run:
@@ -106,11 +107,13 @@ def _trained(setting: Setting, defect: Defect | None, change: Change) -> History
     return train(setting, WORKLOADS[setting.workload].make(setting, defect), change)
 
 
-def all_runs(root: Path, size: Size, pool: Executor) -> Iterator[Run]:
+def all_runs(
+    root: Path, size: Size, pool: Executor, faults: Iterable[str] = FAULTS
+) -> Iterator[Run]:
     """Every run, the healthy ones first. Deterministic whatever the pool."""
     controls = list(pool.map(partial(run_healthy, root), healthy_cases(size), chunksize=8))
     yield from controls
-    for name in FAULTS:
+    for name in faults:
         yield from _with_fault(root, name, controls, size, pool)
 
 
