@@ -37,7 +37,7 @@ NEVER_LOGS = _words(
 
 WEIGHTS = _words(
     "pt pth ckpt bin safetensors npy npz h5 hdf5 keras onnx gguf msgpack pkl pickle joblib",
-    "distcp pt2 ptl nemo tflite mlmodel pdparams pdopt weights",
+    "distcp pt2 ptl ubj nemo tflite mlmodel pdparams pdopt weights",
 )
 """Suffixes of checkpoints: opened only where a reader of checkpoints is given."""
 

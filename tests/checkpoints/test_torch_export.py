@@ -1,7 +1,7 @@
 import json
 
 from tests.support import pickles as p
-from tests.support.checkpoints import Read, read
+from tests.support.checkpoints import read
 from tests.support.saved import torch_bytes
 from tests.support.zips import Part, archive, torch_zip
 from trainproof.model.tensors import DefectCode, Extent, Layout, Safety
@@ -43,27 +43,20 @@ def export(weights: dict[str, object], *entries: Part) -> bytes:
     )
 
 
-def shown(made: Read) -> dict[str, tuple[str, tuple[int, ...] | None, int]]:
-    return {
-        name: (one.dtype, one.shape, -1 if one.stats is None else one.stats.nan)
-        for name, one in made.tensors.items()
-    }
-
-
 def test_weights_are_read_from_their_entries():
     made = read(
         export({"fc.w": listed("weight_0", [3], [1])}, Part("ep/data/weights/weight_0", VALUES))
     )
     assert made.facts.layout is Layout.TORCH_EXPORT
     assert made.facts.extent is Extent.READ
-    assert shown(made) == {"fc.w": ("float32", (3,), 1)}
+    assert made.shown == {"fc.w": ("float32", (3,), 1)}
     assert made.facts.defects == ()
 
 
 def test_tied_weights_share_an_entry():
     weights = {"a": listed("weight_0", [3], [1]), "b": listed("weight_0", [2], [1])}
     made = read(export(weights, Part("ep/data/weights/weight_0", VALUES)))
-    assert shown(made) == {"a": ("float32", (3,), 1), "b": ("float32", (2,), 0)}
+    assert made.shown == {"a": ("float32", (3,), 1), "b": ("float32", (2,), 0)}
 
 
 def test_a_weight_larger_than_its_entry_is_a_defect():
@@ -98,7 +91,7 @@ def test_a_pickled_weight_is_a_torch_file_inside():
     tensor = torch_zip(p.pickle(p.tensor("0", [3])), {"0": VALUES})
     weights = {"sub": listed("weight_0", [3], [1], pickled=True)}
     made = read(export(weights, Part("ep/data/weights/weight_0", tensor)))
-    assert shown(made) == {"sub": ("float32", (3,), 1)}
+    assert made.shown == {"sub": ("float32", (3,), 1)}
     assert made.facts.safety is Safety.SAFE
 
 
@@ -125,7 +118,7 @@ def test_programs_of_old_versions_keep_their_weights_in_one_torch_file():
         )
     )
     assert made.facts.layout is Layout.TORCH_EXPORT
-    assert shown(made) == {"fc.bias": ("float32", (2,), 0)}
+    assert made.shown == {"fc.bias": ("float32", (2,), 0)}
 
 
 def test_files_in_files_in_files_are_not_followed():

@@ -6,7 +6,7 @@ directory of a ZIP file), ``torch_objects`` and ``torch_contents`` (records to t
 per layout, and ``reader``, which chooses among them.
 """
 
-from .directories import Contents, assemble, step_of
+from .directories import Contents, assemble, parts_among, step_of
 from .distributed import read_distributed
 from .draft import Item
 from .limits import LIMITS, Limits
@@ -18,6 +18,7 @@ __all__ = [
     "Item",
     "Limits",
     "assemble",
+    "parts_among",
     "read_checkpoint",
     "read_distributed",
     "step_of",

@@ -93,6 +93,20 @@ def _sets(tree: _Tree, directory: str) -> Iterator[CheckpointDirectory]:
         yield from check(tree, directory)
 
 
+def parts_among(paths: Iterable[str]) -> set[str]:
+    """Files that are read together with another one, which lists what is in them."""
+    there = set(paths)
+    return {path for path in there if _lister(path) in there}
+
+
+def _lister(path: str) -> str | None:
+    directory, _, name = path.rpartition("/")
+    if _CHUNK.fullmatch(name):
+        return _path(directory, ".metadata")
+    match = _TF_DATA.fullmatch(name)
+    return _path(directory, f"{match['stem']}.index") if match else None
+
+
 # --- shards -----------------------------------------------------------------------------------
 
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<end>\.[a-z]+)")

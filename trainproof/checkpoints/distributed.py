@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import BinaryIO
 
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.tensors import (
@@ -28,6 +27,7 @@ from trainproof.model.tensors import (
     Unread,
 )
 
+from .beside import Beside, Open, leaves
 from .draft import Draft, Item
 from .dtypes import DTYPES
 from .limits import LIMITS, Limits
@@ -41,9 +41,6 @@ from .zipped import LOCAL
 
 METADATA = "torch.distributed.checkpoint.metadata.Metadata"
 _PREFIX = METADATA.rpartition(".")[0]
-
-Open = Callable[[str], BinaryIO]
-"""A file of the directory by its name there. Raises OSError where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,7 @@ def read_distributed(
 
     ``directory`` is the artifact's name in everything that is yielded.
     """
-    files = _Files(open_file)
+    files = Beside(open_file)
     try:
         source = files.source(".metadata")
         draft = Draft(directory, source, depth, Layout.TORCH_METADATA, limits)
@@ -94,7 +91,7 @@ def read_distributed(
         files.close()
 
 
-def _directory(draft: Draft, files: _Files) -> Iterator[Item]:
+def _directory(draft: Draft, files: Beside) -> Iterator[Item]:
     data = draft.source.head(draft.limits.pickle_bytes)
     walked = draft.survey.pickle(data, ".metadata")
     if walked.damage is not None or not is_metadata(walked.root):
@@ -109,32 +106,6 @@ def _directory(draft: Draft, files: _Files) -> Iterator[Item]:
     for listed in _listed(draft, walked.root):
         yield draft.tensor(reader.tensor(listed, chunks.get(listed.name, [])))
     yield draft.done()
-
-
-class _Files:
-    """The files of the directory, each opened when it is needed; a bounded number stays open."""
-
-    def __init__(self, open_file: Open) -> None:
-        self._open = open_file
-        self._held: dict[str, tuple[BinaryIO, Source]] = {}
-
-    def source(self, path: str) -> Source:
-        """Raises OSError."""
-        held = self._held.pop(path, None)
-        if held is None:
-            stream = self._open(path)
-            held = stream, Source.of(stream)
-        self._held[path] = held
-        while len(self._held) > _OPEN_FILES:
-            self._held.pop(next(iter(self._held)))[0].close()
-        return held[1]
-
-    def close(self) -> None:
-        for stream, _ in self._held.values():
-            stream.close()
-
-
-_OPEN_FILES = 64
 
 
 # --- the list ---------------------------------------------------------------------------------
@@ -201,7 +172,7 @@ def _chunks(draft: Draft, root: Node) -> dict[str, list[_Chunk]]:
         path, offset, length = (place.get(k) for k in ("relative_path", "offset", "length"))
         if not isinstance(path, str) or type(offset) is not int or type(length) is not int:
             continue
-        if path.startswith("/") or "\\" in path or ".." in path.split("/"):
+        if leaves(path):
             what = "a chunk would be outside of the directory"
             draft.defects.append(Defect(DefectCode.ENTRY_NAME, what, path[:200]))
             continue
@@ -236,7 +207,7 @@ def _info(
 class _Chunks:
     """Reads chunks and puts what it finds out into the draft."""
 
-    def __init__(self, draft: Draft, files: _Files) -> None:
+    def __init__(self, draft: Draft, files: Beside) -> None:
         self._draft, self._files = draft, files
         self._absent: set[str] = set()
         self._headers: dict[tuple[str, int], tuple[int, dict[str, Span]]] = {}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from trainproof.model.data import Fault
+from trainproof.model.data import Fault, FaultCode
 from trainproof.model.tensors import (
     CheckpointFacts,
     Defect,
+    DefectCode,
     Depth,
     Extent,
     Integrity,
@@ -20,6 +21,7 @@ from trainproof.model.tensors import (
     Unread,
 )
 
+from .beside import Beside
 from .limits import LIMITS, Limits
 from .measure import Measured
 from .pickles.survey import Survey
@@ -35,7 +37,8 @@ Item = TensorInfo | CheckpointFacts | Fault
 class Draft:
     """The facts of a file while it is read. ``done`` makes them final.
 
-    ``level``: of how many other files this one is a part.
+    ``level``: of how many other files this one is a part. ``beside``: the files of its directory,
+    None where the caller gives none. ``spent``: bytes that were measured where they may be shared.
     """
 
     artifact: str
@@ -44,6 +47,8 @@ class Draft:
     layout: Layout
     limits: Limits = LIMITS
     level: int = 0
+    beside: Beside | None = None
+    spent: int = 0
     integrity: Integrity = Integrity.NOT_CHECKED
     survey: Survey = field(init=False)
     tensors: int = 0
@@ -68,10 +73,24 @@ class Draft:
     @property
     def budget(self) -> int:
         """Bytes of tensors that are measured; generous for small files."""
-        return self.limits.rescan * self.source.size + (64 << 20)
+        beside = 0 if self.beside is None else self.beside.total
+        return self.limits.rescan * (self.source.size + beside) + (64 << 20)
+
+    def spend(self, count: int) -> bool:
+        """Whether so many more bytes may be measured."""
+        self.spent += count
+        return self.spent <= self.budget
 
     def fault(self, damage: Damage, fatal: bool = True) -> Fault:
         return Fault(damage.code, self.artifact, damage.what, fatal)
+
+    def broken(self, damage: Damage) -> Iterator[Item]:
+        """The end of a reading that cannot go on; what was read of it stands."""
+        if damage.code is FaultCode.TRUNCATED:
+            self.defects.append(Defect(DefectCode.TRUNCATED, damage.what))
+        self.reason = damage.what
+        yield self.fault(damage)
+        yield self.done(Extent.STRUCTURE_ONLY if self.tensors else Extent.NOT_CHECKED)
 
     def tensor(self, info: TensorInfo) -> TensorInfo:
         """Count a tensor that is yielded."""

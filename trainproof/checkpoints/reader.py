@@ -8,15 +8,21 @@ from typing import BinaryIO
 from trainproof.model.data import FaultCode
 from trainproof.model.tensors import Defect, DefectCode, Depth, Extent, Layout, Scalar
 
+from .beside import Beside, Open
+from .compressed import read_compressed
 from .containers import read_hdf5
 from .draft import Draft, Item
+from .flax import read_flax
 from .gguf import read_gguf
 from .limits import LIMITS, Limits
 from .numpy_files import read_npy
+from .onnx import read_onnx
 from .recognise import HEAD, layout_of
 from .safetensors import read_safetensors
 from .source import Damage, Source
+from .tensorflow import read_index
 from .torch_legacy import read_legacy
+from .xgboost import read_xgboost
 from .zip_files import read_zip
 
 _Read = Callable[[Draft], Iterator[Item]]
@@ -29,6 +35,11 @@ _READERS: Mapping[Layout, _Read] = {
     Layout.GGUF: read_gguf,
     Layout.NPY: read_npy,
     Layout.HDF5: read_hdf5,
+    Layout.ONNX: read_onnx,
+    Layout.MSGPACK: read_flax,
+    Layout.TF_INDEX: read_index,
+    Layout.XGBOOST: read_xgboost,
+    Layout.COMPRESSED: read_compressed,
 }
 
 _NOT_READ: Mapping[Layout, str] = {
@@ -37,20 +48,26 @@ _NOT_READ: Mapping[Layout, str] = {
     Layout.LFS_POINTER: "a Git LFS pointer: the file itself was never downloaded",
     Layout.MARKUP: "a web page or an error message of a server, in place of the file",
     Layout.JSON: "JSON text",
-    Layout.COMPRESSED: "compressed as a whole",
     Layout.TORCH_TAR: "the tar format of torch before 0.1.10",
     Layout.TORCH_CHUNKS: "its tensors are listed in .metadata",
+    Layout.TF_DATA: "its tensors are listed in the .index file",
+    Layout.OCDBT: "the values of OCDBT are not read",
     Layout.UNKNOWN: "no known format",
 }
 
 
 def read_checkpoint(
-    stream: BinaryIO, path: str, depth: Depth = Depth.TENSORS, limits: Limits = LIMITS
+    stream: BinaryIO,
+    path: str,
+    depth: Depth = Depth.TENSORS,
+    limits: Limits = LIMITS,
+    beside: Open | None = None,
 ) -> Iterator[Item]:
     """The tensors and faults of one file, and last its facts.
 
-    ``path`` is the artifact's name in everything that is yielded. Nothing is raised about the
-    data: what is wrong with them is a defect among the facts, or a fault.
+    ``path`` is the artifact's name in everything that is yielded. ``beside`` opens other files of
+    its directory, for formats that keep values there. Nothing is raised about the data: what is
+    wrong with them is a defect among the facts, or a fault.
     """
     try:
         source = Source.of(stream)
@@ -60,6 +77,7 @@ def read_checkpoint(
         yield from _broken(draft, error)
         return
     draft = Draft(path, source, depth, layout_of(path, head), limits)
+    draft.beside = None if beside is None else Beside(beside)
     if path.endswith(".safetensors") and draft.layout is not Layout.SAFETENSORS:
         what = f"it is named as safetensors, and its content is {draft.layout}"
         draft.defects.append(Defect(DefectCode.HEADER, what))
@@ -68,6 +86,9 @@ def read_checkpoint(
         yield from read(draft)
     except (Damage, OSError) as error:
         yield from _broken(draft, error)
+    finally:
+        if draft.beside is not None:
+            draft.beside.close()
 
 
 class _Nothing:
@@ -101,8 +122,4 @@ def _not_read(draft: Draft) -> Iterator[Item]:
 def _broken(draft: Draft, error: Damage | OSError) -> Iterator[Item]:
     if isinstance(error, OSError):
         error = Damage(FaultCode.IO, error.strerror or type(error).__name__)
-    if error.code is FaultCode.TRUNCATED:
-        draft.defects.append(Defect(DefectCode.TRUNCATED, error.what))
-    draft.reason = error.what
-    yield draft.fault(error)
-    yield draft.done(Extent.NOT_CHECKED)
+    yield from draft.broken(error)

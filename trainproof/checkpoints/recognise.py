@@ -19,7 +19,8 @@ _STARTS: tuple[tuple[bytes, Layout], ...] = (
     (b"BZh", Layout.COMPRESSED),
     (b"\xfd7zXZ\x00", Layout.COMPRESSED),
     (b"\x28\xb5\x2f\xfd", Layout.COMPRESSED),
-    (b"{L", Layout.XGBOOST),
+    (b"{L\0\0\0\0\0\0\0", Layout.XGBOOST),
+    (b'{"learner"', Layout.XGBOOST),
 )
 _MARKUP = (b"<!doctype", b"<html", b"<?xml", b"<error")
 _PICKLE_STARTS = b"(]})cNIUSVXKJMGFL\x88\x89\x8c"
@@ -52,7 +53,7 @@ def _by_structure(path: str, head: bytes) -> Layout:
         return Layout.SAFETENSORS
     if head[:1] == b"\x80" and head[1:2] in _PROTOCOLS:
         return Layout.PICKLE
-    by_name = _by_name(path)
+    by_name = _by_name(path, head)
     if by_name is not None:
         return by_name
     if head.lstrip()[:1] in (b"{", b"["):
@@ -64,12 +65,18 @@ def _as_bytes(codes: bytes) -> tuple[bytes, ...]:
     return tuple(bytes([code]) for code in codes)
 
 
-def _by_name(path: str) -> Layout | None:
+_PACKED = (".joblib", ".pkl", ".pickle", ".z", ".model", ".sav")
+"""Names under which joblib leaves what zlib has packed, whose mark is one letter only."""
+
+
+def _by_name(path: str, head: bytes) -> Layout | None:
     """Formats without a mark of their own."""
     for end, layout in ((".onnx", Layout.ONNX), (".msgpack", Layout.MSGPACK)):
         if path.endswith(end):
             return layout
     name = path.rpartition("/")[2]
+    if head[:1] == b"\x78" and name.endswith(_PACKED):
+        return Layout.COMPRESSED
     if name.endswith(".index"):
         return Layout.TF_INDEX
     return Layout.TF_DATA if ".data-" in name else None

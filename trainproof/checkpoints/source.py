@@ -76,6 +76,11 @@ class Source:
         plain = isinstance(raw, io.FileIO) and hasattr(os, "preadv")
         return cls(_Descriptor(stream) if plain else _Stream(stream), 0, size)
 
+    @classmethod
+    def over(cls, data: bytes) -> Source:
+        """Bytes that are no file."""
+        return cls(_Stream(io.BytesIO(data)), 0, len(data))
+
     @property
     def base(self) -> int:
         """Its first byte in the file."""

@@ -19,7 +19,15 @@ from trainproof.model.tensors import (
 from .limits import LIMITS, Limits
 from .pickles.allowlist import classify
 from .pickles.nodes import Call, Global, Items, Node, Pairs, Persistent, arguments, path_of
-from .torch_objects import Contents, NotRead, Tensor, Tensors, numpy_array
+from .torch_objects import (
+    JOBLIB_ARRAY,
+    Contents,
+    NotRead,
+    Tensor,
+    Tensors,
+    joblib_tensor,
+    numpy_array,
+)
 from .views import BadLayout
 
 _MAPPINGS = ("collections.OrderedDict", "collections.defaultdict", "collections.Counter")
@@ -118,6 +126,8 @@ class _Collector:
             tensor = self.tensors.tensor(call)
             if tensor is None and path.startswith("numpy") and path.endswith(_ARRAYS):
                 tensor = numpy_array(call)
+            elif tensor is None and path == JOBLIB_ARRAY:
+                tensor = joblib_tensor(call)
         except NotRead as why:
             self._unread(name, f"{path}: {why}")
             return ()

@@ -14,6 +14,7 @@ from trainproof.model.tensors import (
     DefectCode,
     Depth,
     Extent,
+    GlobalUse,
     Integrity,
     Layout,
     Presence,
@@ -24,11 +25,12 @@ from .distributed import is_metadata, read_metadata
 from .draft import Draft, Item
 from .dtypes import itemsize
 from .measure import Block, Measured, measure
-from .pickles.nodes import Items, Large, Node, Pairs
-from .pickles.walker import Walked
+from .pickles.allowlist import classify
+from .pickles.nodes import Call, Items, Large, Node, Pairs, path_of
+from .pickles.walker import Walked, walk
 from .source import Damage
 from .torch_contents import contents_of
-from .torch_objects import Contents
+from .torch_objects import JOBLIB_ARRAY, Contents, NotRead, joblib_array
 from .zipped import read_directory
 
 MAGIC = 0x1950A86A20F9469CFC6C
@@ -41,7 +43,8 @@ def read_legacy(draft: Draft) -> Iterator[Item]:
     """Tensors, then facts."""
     draft.integrity = Integrity.ABSENT
     data = draft.source.head(draft.limits.pickle_bytes)
-    first = draft.survey.pickle(data)
+    whole = len(data) == draft.source.size
+    first = draft.survey.pickle(data, raw=lambda *given: _array(draft, *given), whole=whole)
     if first.root != MAGIC:
         yield from _bare(draft, data, first)
         return
@@ -49,7 +52,7 @@ def read_legacy(draft: Draft) -> Iterator[Item]:
     roots: list[Node] = [first.root]
     walked = first
     while walked.damage is None and len(roots) < 5:
-        walked = draft.survey.pickle(data, "", walked.end)
+        walked = draft.survey.pickle(data, "", walked.end, whole=whole)
         roots.append(walked.root)
     if walked.damage is not None:
         yield draft.fault(walked.damage)
@@ -82,6 +85,13 @@ def _object(draft: Draft, roots: list[Node], at: int) -> Iterator[Item]:
         yield draft.fault(Damage(FaultCode.TRUNCATED, what), fatal=False)
     yield from draft.contents(contents, measured, presence)
     yield draft.done()
+
+
+def _as_plain_pickle(draft: Draft, data: bytes) -> None:
+    """What another program than joblib, which takes arrays for opcodes, would import of evil."""
+    for module, name in walk(data, 0, draft.limits).globals:
+        if classify(module, name) is Safety.UNSAFE:
+            draft.survey.merge([GlobalUse(f"{module}.{name}"[: draft.limits.label], Safety.UNSAFE)])
 
 
 def _short(node: Node) -> str:
@@ -135,6 +145,27 @@ def _ends_as_zip(draft: Draft) -> bool:
         return damage.code is FaultCode.CORRUPT
 
 
+def _array(draft: Draft, call: Call, data: bytes, at: int) -> int:
+    """The bytes of an array, or a pickle of its objects, that joblib writes after it."""
+    if path_of(call.function) != JOBLIB_ARRAY:
+        return at
+    try:
+        array = joblib_array(call)
+    except NotRead as why:
+        raise Damage(FaultCode.TOO_LARGE, f"what follows is not known: {why}") from None
+    if array.dtype is None:
+        walked = draft.survey.pickle(data, "", at)
+        if walked.damage is not None:
+            raise walked.damage
+        return walked.end
+    start = at + 1 + data[at] if array.aligned and at < len(data) else at
+    end = start + array.nbytes
+    if end > len(data):
+        raise Damage(FaultCode.TRUNCATED, f"an array of {array.nbytes} bytes is not whole")
+    call.items[:] = [data[start:end]]
+    return end
+
+
 # --- bare pickles -----------------------------------------------------------------------------
 
 
@@ -144,8 +175,10 @@ def _bare(draft: Draft, data: bytes, first: Walked) -> Iterator[Item]:
         what = "a pickle comes before a ZIP file: programs disagree on which of them counts"
         draft.defects.append(Defect(DefectCode.CONTAINER_LIE, what))
         draft.survey.worsen(Safety.UNSAFE)
-    joblib = any(module.startswith(_JOBLIB) for module, _ in first.globals)
-    draft.layout = Layout.JOBLIB if joblib else Layout.PICKLE
+    draft.layout = Layout.PICKLE
+    if any(module.startswith(_JOBLIB) for module, _ in first.globals):
+        draft.layout = Layout.JOBLIB
+        _as_plain_pickle(draft, data)
     if isinstance(first.root, Large):
         draft.survey.worsen(Safety.UNKNOWN)
     if first.damage is not None:

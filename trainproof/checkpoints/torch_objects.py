@@ -292,14 +292,19 @@ NUMPY_TYPES: Mapping[str, str] = {
 }
 
 
+def _numpy_code(node: Node) -> str:
+    """numpy's letter and size of a type, "" where it is none."""
+    typed = isinstance(node, Call) and path_of(node.function) == "numpy.dtype"
+    code = next(iter(arguments(node)), "") if isinstance(node, Call) and typed else ""
+    return code.decode("latin-1") if isinstance(code, bytes) else str(code)
+
+
 def _numpy_dtype(node: Node) -> tuple[str, bool]:
     """Name of the type, and whether it is big-endian."""
-    if not isinstance(node, Call) or path_of(node.function) != "numpy.dtype":
-        raise NotRead("the array has no type")
-    code = arguments(node)[0]
-    name = NUMPY_TYPES.get(code.decode("latin-1") if isinstance(code, bytes) else str(code))
-    if name is None:
-        raise NotRead(f"an array of numpy type {str(code)[:20]}")
+    code = _numpy_code(node)
+    name = NUMPY_TYPES.get(code)
+    if not isinstance(node, Call) or name is None:
+        raise NotRead(f"an array of numpy type {code[:20]}" if code else "the array has no type")
     order = [state.values[1] for state in node.states if isinstance(state, Items)]
     return name, order[:1] == [">"]
 
@@ -337,3 +342,53 @@ def numpy_array(node: Node) -> Tensor:
     if len(data) != math.prod(sizes) * itemsize(name):
         raise BadLayout(f"{len(data)} bytes for the shape {list(sizes)[:8]} of {name}")
     return Tensor(name, sizes, Kind.ARRAY, data=data, big_endian=big)
+
+
+# --- joblib -----------------------------------------------------------------------------------
+
+JOBLIB_ARRAY = "joblib.numpy_pickle.NumpyArrayWrapper"
+
+
+@dataclass(frozen=True, slots=True)
+class JoblibArray:
+    """An array whose bytes follow the object that announces it. ``dtype`` None: its elements are
+    objects, and a pickle follows. ``aligned``: whether a byte says how many to pass over first.
+    """
+
+    dtype: str | None
+    shape: tuple[int, ...]
+    big_endian: bool
+    aligned: bool
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * (itemsize(self.dtype) if self.dtype else 0)
+
+
+def joblib_array(call: Call) -> JoblibArray:
+    """Raises NotRead where it is not in the form that joblib gives it.
+
+    Source: ``joblib/numpy_pickle.py``, NumpyArrayWrapper.read_array.
+    """
+    state = dict(_named_items(call.states[-1] if call.states else None))
+    shape, aligned = _sizes(state.get("shape")), state.get("numpy_array_alignment_bytes")
+    if math.prod(shape) >= 1 << 63 or min(shape, default=0) < 0:
+        raise NotRead("an array of an impossible shape")
+    if _numpy_code(state.get("dtype")).startswith("O"):
+        return JoblibArray(None, shape, False, False)
+    dtype, big = _numpy_dtype(state.get("dtype"))
+    return JoblibArray(dtype, shape, big, aligned is not None)
+
+
+def _named_items(node: Node) -> Iterator[tuple[str, Node]]:
+    for key, value in node.values if isinstance(node, Pairs) else []:
+        if isinstance(key, str):
+            yield key, value
+
+
+def joblib_tensor(call: Call) -> Tensor:
+    """The array that a call stands for, with the bytes that followed it. Raises NotRead."""
+    array, data = joblib_array(call), next(iter(call.items), None)
+    if array.dtype is None or not isinstance(data, bytes):
+        raise NotRead("an array of objects")
+    return Tensor(array.dtype, array.shape, Kind.ARRAY, data=data, big_endian=array.big_endian)

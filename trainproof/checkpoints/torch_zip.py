@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -297,7 +296,7 @@ def side_pickle(draft: Draft, archive: Archive, entry: Entry) -> None:
         draft.survey.worsen(Safety.UNKNOWN)
         return
     if data[:4] == LOCAL:
-        nested(draft, entry.name, Source.of(io.BytesIO(data)), Depth.STRUCTURE)
+        nested(draft, entry.name, Source.over(data), Depth.STRUCTURE)
     else:
         draft.survey.pickle(data, entry.name)
 

@@ -1,16 +1,25 @@
-"""Judge one checkpoint: read its files, see what sets they form, apply the rules."""
+"""Judge one checkpoint: read its files, see what sets they form and what is between it and an
+earlier one, apply the rules."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import BinaryIO
 
-from trainproof.checkpoints import Contents, Item, assemble, read_checkpoint, read_distributed
-from trainproof.model.artifact import Artifact
+from trainproof.checkpoints import (
+    Contents,
+    Item,
+    assemble,
+    parts_among,
+    read_checkpoint,
+    read_distributed,
+)
+from trainproof.model.artifact import Artifact, Run
 from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.data import Fault, FaultCode, RunView
 from trainproof.model.report import (
@@ -23,6 +32,7 @@ from trainproof.model.report import (
 from trainproof.model.tensors import (
     CheckpointDirectory,
     CheckpointFacts,
+    Depth,
     Group,
     TensorInfo,
     TensorStats,
@@ -31,6 +41,7 @@ from trainproof.model.text import printable, spell
 from trainproof.model.wire import RunResult, Settings, Task
 from trainproof.stores import Store, StoreError, open_store
 
+from .succession import drift_of, drift_summary, step_of
 from .work import Phase, Progress, cells_of
 
 _ERROR_LENGTH = 500
@@ -38,7 +49,6 @@ _NAME_LENGTH = 300
 _TEXT_BYTES = 64 << 20
 _MAX_INT = 2**63 - 1
 METADATA = ".metadata"
-CHUNK = ".distcp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,53 +61,87 @@ class _Reading:
     part: bool = False
 
 
-def judge_checkpoint(task: Task, settings: Settings, progress: Progress) -> RunResult:
-    """Everything about one checkpoint. Raises nothing about the data."""
-    readings = list(_readings(task, settings, progress))
+At = Callable[[int], None]
+"""Told the number of the artifact that is going to be read."""
+
+
+def judge_checkpoint(
+    task: Task, settings: Settings, progress: Progress, references: Sequence[RunView] = ()
+) -> RunResult:
+    """Everything about one checkpoint, compared with at most one other. Raises nothing about the
+    data."""
+    depth = settings.depth_of(task)
+    at = partial(progress.at, Phase.READING)
+    readings = list(_readings(task.run, task.known_faults, settings, depth, at))
     progress.at(Phase.ASSEMBLING)
-    faults = (*task.known_faults, *(fault for one in readings for fault in one.faults))
-    saved = _checkpoint(task, settings, readings)
-    view = RunView(task.run.id, faults=faults, checkpoint=saved)
+    view = _view(task.run, task.known_faults, settings, depth, readings)
+    saved = view.checkpoint
+    assert saved is not None
+    if references:
+        view = replace(view, drift=drift_of(task, saved, references[0], settings, progress))
     judged = tuple(cells_of(task, settings, view, progress))
     progress.at(Phase.ASSEMBLING)
     return RunResult(
         cells=judged,
         artifacts=tuple(map(_entry, readings)),
+        baseline_faults=tuple(fault for one in references for fault in one.faults),
         checkpoints=tuple(map(_summary, saved.files)),
         tensors=tuple(_listed(list(saved.tensors))),
-        faults=faults,
+        drift=None if view.drift is None else drift_summary(view.drift, saved),
+        faults=view.faults,
     )
+
+
+def view_of(
+    run: Run, known_faults: tuple[Fault, ...], settings: Settings, depth: Depth, at: At
+) -> RunView:
+    """What the rules see of a checkpoint."""
+    readings = list(_readings(run, known_faults, settings, depth, at))
+    return _view(run, known_faults, settings, depth, readings)
+
+
+def _view(
+    run: Run,
+    known_faults: tuple[Fault, ...],
+    settings: Settings,
+    depth: Depth,
+    readings: Sequence[_Reading],
+) -> RunView:
+    faults = (*known_faults, *(fault for one in readings for fault in one.faults))
+    return RunView(run.id, faults=faults, checkpoint=_checkpoint(run, settings, depth, readings))
 
 
 # --- reading ------------------------------------------------------------------------------------
 
 
-def _readings(task: Task, settings: Settings, progress: Progress) -> Iterator[_Reading]:
+def _readings(
+    run: Run, known_faults: Iterable[Fault], settings: Settings, depth: Depth, at: At
+) -> Iterator[_Reading]:
     """Files that killed a worker before are not opened again."""
-    broken = {fault.artifact for fault in task.known_faults}
-    listed = any(_name(artifact.path) == METADATA for artifact in task.run.artifacts)
-    for number, artifact in enumerate(task.run.artifacts):
+    broken = {fault.artifact for fault in known_faults}
+    parts = parts_among(artifact.path for artifact in run.artifacts)
+    for number, artifact in enumerate(run.artifacts):
         if artifact.path in broken:
             yield _Reading(artifact)
-        elif listed and artifact.path.endswith(CHUNK):
+        elif artifact.path in parts:
             yield _Reading(artifact, part=True)
         else:
-            progress.at(Phase.READING, number)
-            yield _read(artifact, settings)
+            at(number)
+            yield _read(artifact, settings, depth)
 
 
 def _name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _read(artifact: Artifact, settings: Settings) -> _Reading:
+def _read(artifact: Artifact, settings: Settings, depth: Depth) -> _Reading:
     """One file; whatever goes wrong is a fault of that file."""
     tensors: list[TensorInfo] = []
     faults: list[Fault] = []
     facts: CheckpointFacts | None = None
     try:
         with contextlib.ExitStack() as stack:
-            for item in _items(artifact, settings, stack):
+            for item in _items(artifact, settings, depth, stack):
                 match item:
                     case TensorInfo():
                         tensors.append(item)
@@ -116,12 +160,12 @@ def _read(artifact: Artifact, settings: Settings) -> _Reading:
     return _Reading(artifact, file, tuple(faults))
 
 
-def _items(artifact: Artifact, settings: Settings, stack: contextlib.ExitStack) -> Iterator[Item]:
-    store, path = _store(artifact.root, settings), artifact.path
-    if _name(path) != METADATA:
-        stream = stack.enter_context(contextlib.closing(store.open(path)))
-        return read_checkpoint(stream, path, settings.depth)
-    directory = path.removesuffix(METADATA)
+def _items(
+    artifact: Artifact, settings: Settings, depth: Depth, stack: contextlib.ExitStack
+) -> Iterator[Item]:
+    store, path = store_of(artifact.root, settings), artifact.path
+    name = _name(path)
+    directory = path.removesuffix(name)
 
     def open_file(name: str) -> BinaryIO:
         try:
@@ -129,29 +173,35 @@ def _items(artifact: Artifact, settings: Settings, stack: contextlib.ExitStack) 
         except StoreError as error:
             raise OSError(errno.EIO, error.detail) from error
 
-    return read_distributed(open_file, path, settings.depth)
+    if name == METADATA:
+        return read_distributed(open_file, path, depth)
+    stream = stack.enter_context(contextlib.closing(store.open(path)))
+    return read_checkpoint(stream, path, depth, beside=open_file)
 
 
-def _store(root: str, settings: Settings) -> Store:
+def store_of(root: str, settings: Settings) -> Store:
     return open_store(root, settings.follow_symlinks, spool=settings.spools.get(root))
 
 
-def _checkpoint(task: Task, settings: Settings, readings: Sequence[_Reading]) -> Checkpoint:
+def _checkpoint(
+    run: Run, settings: Settings, depth: Depth, readings: Sequence[_Reading]
+) -> Checkpoint:
     files = tuple(one.file for one in readings if one.file is not None)
     lost = tuple(one.artifact.path for one in readings if one.file is None and not one.part)
-    return Checkpoint(files, settings.depth, tuple(_sets(task, settings, files)), lost)
+    saved = Checkpoint(files, depth, tuple(_sets(run, settings, files)), lost)
+    return replace(saved, step=step_of(run.id, saved))
 
 
 def _sets(
-    task: Task, settings: Settings, files: Sequence[SavedFile]
+    run: Run, settings: Settings, files: Sequence[SavedFile]
 ) -> Iterator[CheckpointDirectory]:
     """Those of the checkpoint's own directory; a file that is judged alone is in none."""
-    own_paths = [artifact.path for artifact in task.run.artifacts]
-    if task.run.id in own_paths:
+    own_paths = [artifact.path for artifact in run.artifacts]
+    if run.id in own_paths:
         return
-    paths = (*own_paths, *task.run.beside)
+    paths = (*own_paths, *run.beside)
     contents = Contents({file.facts.artifact: file.tensors for file in files})
-    store = _store(task.run.root, settings)
+    store = store_of(run.root, settings)
 
     def text(path: str) -> bytes | None:
         try:
@@ -161,7 +211,7 @@ def _sets(
             return None
         return data if len(data) <= _TEXT_BYTES else None
 
-    own = "" if task.run.id == "." else task.run.id
+    own = "" if run.id == "." else run.id
     yield from (one for one in assemble(paths, text, contents) if one.path == own)
 
 

@@ -80,7 +80,8 @@ def _judged(checkpoint: Checkpoint, evidence: list[Evidence], looked: int) -> Ou
 
 
 _MASK = re.compile(r"mask|causal|alibi|attn_bias|attention_bias|\btril\b|\btriu\b", re.IGNORECASE)
-_ARRAYS = frozenset({Layout.NPY, Layout.NPZ})
+_ARRAYS = frozenset({Layout.NPY, Layout.NPZ, Layout.PICKLE, Layout.JOBLIB, Layout.XGBOOST})
+"""Layouts in which arrays of any kind are kept."""
 
 
 @rule(
@@ -119,7 +120,8 @@ _ARRAYS = frozenset({Layout.NPY, Layout.NPZ})
         does_not_mean="That earlier checkpoints are damaged: look at those.",
         guards=(
             "Masks and attention biases may hold negative infinity by design.",
-            "Arrays of NumPy need not be weights: a WARN.",
+            "Arrays of NumPy, of pickles and of XGBoost need not be weights, nor need constants of"
+            " an ONNX graph that are infinite: a WARN.",
             "State of schedulers and callbacks is left out: a best value starts at infinity.",
         ),
         references=(
@@ -136,12 +138,18 @@ _ARRAYS = frozenset({Layout.NPY, Layout.NPZ})
 def nonfinite(checkpoint: Checkpoint) -> Outcome:
     found = []
     for file, bad, looked in _bad_by_file(checkpoint, _not_finite, weights):
-        variant = "arrays" if file.facts.layout in _ARRAYS else ""
+        variant = "arrays" if _any_kind(file, bad) else ""
         found.append(Evidence(_at(bad), _not_finite_measures(bad, looked), variant))
     for _, bad, looked in _bad_by_file(checkpoint, _not_finite, _optimizer):
         found.append(Evidence(_at(bad), _not_finite_measures(bad, looked), "optimizer"))
     state = sum(1 for file in checkpoint.files for _ in _optimizer(file))
     return _judged(checkpoint, found, len(_all_weights(checkpoint)) or state)
+
+
+def _any_kind(file: SavedFile, bad: list[TensorInfo]) -> bool:
+    """Whether the tensors need not be weights: graphs of ONNX hold masks of infinities."""
+    graph = file.facts.layout is Layout.ONNX and not any(_stats(one).nan for one in bad)
+    return graph or file.facts.layout in _ARRAYS
 
 
 def _not_finite(one: TensorInfo) -> bool:

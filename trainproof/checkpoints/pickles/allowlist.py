@@ -113,6 +113,7 @@ INERT = frozenset(
         "collections.defaultdict",
         "collections.deque",
         "copyreg._reconstructor",
+        "joblib.numpy_pickle.NumpyArrayWrapper",
         "argparse.Namespace",
         "pathlib.Path",
         "pathlib.PosixPath",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trainproof.checkpoints.limits import LIMITS, Limits
 from trainproof.checkpoints.source import Damage
@@ -12,8 +12,9 @@ from trainproof.model.tensors import Defect, DefectCode, GlobalUse, Safety
 
 from .allowlist import classify, loads_weights_only, objects_in, storage_key
 from .nodes import Persistent
-from .walker import Walked, walk
+from .walker import Raw, Walked, walk
 
+_LONG = "the pickle is longer than the limit"
 _RANK = (Safety.SAFE, Safety.UNKNOWN, Safety.UNSAFE)
 
 
@@ -41,9 +42,22 @@ class Survey:
         if self.safety is None or _RANK.index(safety) > _RANK.index(self.safety):
             self.safety = safety
 
-    def pickle(self, data: bytes, entry: str = "", at: int = 0) -> Walked:
-        """One pickle that is loaded. A damage is recorded here; the caller sees it too."""
-        walked = walk(data, at, self.limits)
+    def pickle(
+        self,
+        data: bytes,
+        entry: str = "",
+        at: int = 0,
+        *,
+        raw: Raw | None = None,
+        whole: bool = True,
+    ) -> Walked:
+        """One pickle that is loaded. A damage is recorded here; the caller sees it too.
+
+        ``whole``: False where the data were cut at a limit, so that their end is none of the file.
+        """
+        walked = walk(data, at, self.limits, raw)
+        if not whole and walked.damage is not None and walked.damage.code is FaultCode.TRUNCATED:
+            walked = replace(walked, damage=Damage(FaultCode.TOO_LARGE, _LONG))
         self._add(walked, entry)
         objects = list(objects_in(walked.root, self.limits.visits))
         references = [one for one in objects if isinstance(one, Persistent)]

@@ -49,9 +49,14 @@ class Walked:
     overwrites: tuple[str, ...]
 
 
-def walk(data: bytes, at: int = 0, limits: Limits = LIMITS) -> Walked:
+Raw = Callable[[Call, bytes, int], int]
+"""Some formats put bytes between opcodes: what was just given its attributes, the data, and the
+byte after the opcode; the byte at which the next opcode is. Raises Damage."""
+
+
+def walk(data: bytes, at: int = 0, limits: Limits = LIMITS, raw: Raw | None = None) -> Walked:
     """The pickle that begins at byte ``at``, up to its STOP."""
-    walker = _Walker(data, at, limits)
+    walker = _Walker(data, at, limits, raw)
     damage = None
     root: Node = None
     try:
@@ -83,8 +88,8 @@ HIGHEST_PROTOCOL = 5
 
 
 class _Walker:
-    def __init__(self, data: bytes, at: int, limits: Limits) -> None:
-        self.data, self.at, self.limits = data, at, limits
+    def __init__(self, data: bytes, at: int, limits: Limits, raw: Raw | None) -> None:
+        self.data, self.at, self.limits, self.raw = data, at, limits, raw
         self.stack: list[_Slot] = []
         self.memo: dict[int, Node] = {}
         self.globals: dict[tuple[str, str], None] = {}
@@ -280,6 +285,9 @@ class _Walker:
         if not isinstance(target, Call):
             raise self._misplaced("attributes are set on", target)
         target.states.append(state)
+        if self.raw is not None:
+            self._check_frame()
+            self.at = self.raw(target, self.data, self.at)
 
     def _misplaced(self, what: str, target: Node) -> Damage:
         """Data written into something that is no fresh container: type confusion."""

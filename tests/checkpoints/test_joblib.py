@@ -1,0 +1,109 @@
+"""Pickles of joblib: the bytes of an array follow the object that announces it."""
+
+import bz2
+import gzip
+import lzma
+import struct
+import zlib
+from collections.abc import Callable
+
+import pytest
+
+from tests.support import pickles as p
+from tests.support.checkpoints import read
+from trainproof.checkpoints import Limits
+from trainproof.model.data import FaultCode
+from trainproof.model.tensors import DefectCode, Extent, Layout, Safety
+
+ONE_NAN = struct.pack("<2d", 1.0, float("nan"))
+
+
+def announced(shape: list[int], code: str, aligned: bool = False) -> bytes:
+    """A NumpyArrayWrapper with its attributes, BUILD included."""
+    dtype = p.call("numpy", "dtype", p.text(code), b"\x89", b"\x88")
+    order = p.tuple_(p.integer(3), p.text("<"), p.NONE, p.NONE, p.NONE)
+    state = {
+        "subclass": p.global_("numpy", "ndarray"),
+        "shape": p.tuple_(*map(p.integer, shape)),
+        "order": p.text("C"),
+        "dtype": dtype + order + p.BUILD,
+        "allow_mmap": b"\x88",
+        "numpy_array_alignment_bytes": p.integer(16) if aligned else p.NONE,
+    }
+    wrapper = p.global_("joblib.numpy_pickle", "NumpyArrayWrapper") + p.EMPTY_TUPLE + b"\x81"
+    return wrapper + p.dict_(state) + p.BUILD
+
+
+def dumped(**values: bytes) -> bytes:
+    return p.pickle(p.dict_(values))
+
+
+PLAIN = dumped(coef_=announced([2], "f8", aligned=True) + b"\x03\xff\xff\xff" + ONE_NAN)
+
+
+def test_arrays_between_opcodes_are_read():
+    second = announced([2], "f4") + bytes(8)
+    made = read(dumped(a=announced([2], "f8") + ONE_NAN, b=second), "m.joblib")
+    assert (made.facts.layout, made.facts.extent) == (Layout.JOBLIB, Extent.READ)
+    assert made.shown == {"a": ("float64", (2,), 1), "b": ("float32", (2,), 0)}
+    assert made.facts.safety is Safety.SAFE
+
+
+def test_padding_before_an_array_is_passed_over():
+    assert read(PLAIN, "m.joblib").shown == {"coef_": ("float64", (2,), 1)}
+
+
+def test_arrays_of_objects_are_pickles_and_are_walked():
+    made = read(dumped(a=announced([1], "O8") + p.pickle(p.list_(p.EVIL))), "m.joblib")
+    assert made.facts.safety is Safety.UNSAFE
+    assert made.shown == {}
+
+
+def test_an_array_that_is_cut_is_a_defect():
+    made = read(PLAIN[:-20], "m.joblib")
+    assert made.codes == [DefectCode.PICKLE]
+    assert made.facts.extent is Extent.NOT_CHECKED
+
+
+def test_opcodes_that_pose_as_an_array_are_found():
+    """pickle.load knows of no arrays and would run them."""
+    posing = p.EVIL + p.STOP
+    made = read(dumped(a=announced([len(posing)], "u1") + posing), "m.joblib")
+    assert made.facts.safety is Safety.UNSAFE
+    assert made.facts.globals[0].name == "posix.getpid"
+
+
+@pytest.mark.parametrize("pack", [zlib.compress, gzip.compress, bz2.compress, lzma.compress])
+def test_packed_pickles_are_read(pack: Callable[[bytes], bytes]):
+    made = read(pack(PLAIN), "m.joblib")
+    assert made.shown == {"coef_": ("float64", (2,), 1)}
+    assert made.facts.size == len(pack(PLAIN))
+    assert made.tensors["coef_"].place is None
+
+
+def test_what_is_hidden_by_packing_is_found():
+    assert read(zlib.compress(p.pickle(p.EVIL)), "m.pkl").facts.safety is Safety.UNSAFE
+
+
+def test_a_packed_file_that_is_cut_is_a_defect():
+    made = read(gzip.compress(PLAIN)[:-12], "m.joblib")
+    assert made.codes == [DefectCode.TRUNCATED]
+
+
+def test_what_unpacks_without_end_is_left():
+    packed = zlib.compress(bytes(1 << 20))
+    made = read(packed, "m.joblib", limits=Limits(inflate=1 << 16))
+    assert [one.code for one in made.faults] == [FaultCode.TOO_LARGE]
+
+
+def test_other_packed_content_is_named():
+    made = read(gzip.compress(b"%PDF-1.4"), "m.joblib")
+    assert made.facts.reason == "compressed as a whole, and its content is unknown"
+
+
+def test_a_pickle_longer_than_the_limit_is_no_damage():
+    data = dumped(a=p.text("x" * 1000))
+    made = read(data, "m.pkl", limits=Limits(pickle_bytes=100))
+    assert made.codes == []
+    assert [one.code for one in made.faults] == [FaultCode.TOO_LARGE]
+    assert made.facts.safety is Safety.UNKNOWN

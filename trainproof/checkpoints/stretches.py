@@ -1,0 +1,92 @@
+"""Tensors whose elements lie in one row in a file, as most formats keep them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from trainproof.model.tensors import Defect, DefectCode, Kind, Presence, TensorInfo
+
+from .checksum import crc32
+from .draft import Draft
+from .dtypes import DTYPES
+from .roles import group_of
+from .scan import scan_of
+from .source import Source
+
+ELSEWHERE = "its values are in another file"
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """``dtype``: torch's name, or that of the format where torch has none. The bytes are ``start
+    .. start + nbytes`` of a source.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    nbytes: int
+    big_endian: bool = False
+    kind: Kind = Kind.DENSE
+
+
+def info_of(draft: Draft, one: Stretch, source: Source, unread: str = "") -> TensorInfo:
+    """The tensor, measured where the depth asks for it. ``unread``: why it is not, if so."""
+    presence = _presence(one, source.size)
+    if presence is not Presence.WHOLE:
+        unread = "its bytes are not all in the file"
+    elif not unread:
+        unread = _unfit(draft, one)
+    stats = crc = None
+    if draft.values and not unread:
+        scan, crc = scan_of(DTYPES[one.dtype], one.big_endian), 0
+        for piece in source.chunks(one.start, one.nbytes, draft.limits.chunk):
+            crc = crc32(piece, crc)
+            scan.add(piece)
+        stats = scan.stats()
+    here = stats is not None and source is draft.source and not one.big_endian
+    place = source.base + one.start if here else None
+    return replace(listed(draft, one, unread, presence), stats=stats, crc=crc, place=place)
+
+
+def listed(
+    draft: Draft, one: Stretch, unread: str, presence: Presence = Presence.WHOLE
+) -> TensorInfo:
+    """The tensor without its values."""
+    return TensorInfo(
+        one.name,
+        one.dtype,
+        one.shape,
+        one.nbytes,
+        draft.artifact,
+        None,
+        unread,
+        one.kind,
+        group_of(one.name, draft.artifact),
+        presence,
+    )
+
+
+def _presence(one: Stretch, size: int) -> Presence:
+    if one.start + one.nbytes <= size:
+        return Presence.WHOLE
+    return Presence.CUT if one.start < size else Presence.ABSENT
+
+
+def _unfit(draft: Draft, one: Stretch) -> str:
+    """Why it cannot be measured: its type is not known, or its shape says something else."""
+    if one.dtype not in DTYPES:
+        return f"values of the type {one.dtype} are not measured"
+    needed = math.prod(one.shape) * DTYPES[one.dtype].size
+    if needed == one.nbytes:
+        return "" if draft.spend(one.nbytes) else "more bytes than the limit are shared"
+    what = f"the shape needs {needed} bytes, it has {one.nbytes}"
+    draft.defects.append(Defect(DefectCode.TENSOR_LAYOUT, what[:200], one.name))
+    return "its shape and its bytes disagree"
+
+
+def bounded(sizes: list[int]) -> bool:
+    """Whether a shape is one that a tensor can have."""
+    return all(0 <= size < 1 << 63 for size in sizes) and math.prod(sizes) < 1 << 63
