@@ -56,6 +56,12 @@ OF_0_22 = {
     "TP-IMPROVE-DEFICIT",
     "TP-GRADNORM-RATIO",
     "TP-CMP-PASS",
+    "TP-STALL",
+    "TP-OBJ-IGNORE-INDEX-COLLISION",
+    "TP-OBJ-TARGET-OUT-OF-RANGE",
+    "TP-OBJ-DEAD-CLASS",
+    "TP-OBJ-COVERAGE-INSUFFICIENT",
+    "TP-OBJ-LABEL-SHIFT-DOUBLE",
 }
 
 
@@ -86,6 +92,8 @@ def test_documentation_order_is_by_family() -> None:
         "checkpoint",
         "weights",
         "drift",
+        "objective",
+        "watch",
     ]
     assert [rule.info.family for rule in RULES] == sorted(
         (rule.info.family for rule in RULES), key=families.index

@@ -23,6 +23,7 @@ class SubjectKind(StrEnum):
     SPEECH = "speech"
     ENVIRONMENT = "environment"
     OBJECTIVE = "objective"
+    WATCH = "watch"
 
 
 @dataclass(frozen=True, slots=True)

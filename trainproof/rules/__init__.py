@@ -23,6 +23,8 @@ from . import comparison as comparison
 from . import checkpoint as checkpoint
 from . import weights as weights
 from . import drift as drift
+from . import objective as objective
+from . import watch as watch
 
 # isort: on
 from .interface import REGISTRY as REGISTRY

@@ -1,0 +1,106 @@
+"""The callback inside a real fit of Keras."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+os.environ.setdefault("KERAS_BACKEND", "torch")
+torch = pytest.importorskip("torch")
+keras = pytest.importorskip("keras")
+
+from trainproof.guardian import core
+from trainproof.guardian.keras import TrainproofCallback
+from trainproof.model.data import RunView
+from trainproof.model.report import Verdict
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+
+def fit(callback: Any, *, lr: float = 0.05, epochs: int = 4, **options: Any) -> tuple[Any, Any]:
+    keras.utils.set_random_seed(5)
+    inputs = np.random.default_rng(0).normal(size=(64, 8)).astype(np.float32)
+    model = keras.Sequential(
+        [
+            keras.Input((8,)),
+            keras.layers.Dense(16, "relu"),
+            keras.layers.Dropout(0.1),
+            keras.layers.Dense(1),
+        ]
+    )
+    model.compile(keras.optimizers.SGD(lr), "mse")
+    history = model.fit(
+        inputs,
+        inputs.sum(1),
+        batch_size=8,
+        epochs=epochs,
+        shuffle=True,
+        verbose=0,
+        callbacks=[] if callback is None else [callback],
+        **options,
+    )
+    return model, history
+
+
+def test_a_run_is_bit_identical_with_and_without_the_callback() -> None:
+    plain, before = fit(None, epochs=2, validation_split=0.25)
+    watched, after = fit(TrainproofCallback(policy="stop_on_fail"), epochs=2, validation_split=0.25)
+    for one, other in zip(plain.get_weights(), watched.get_weights(), strict=True):
+        assert np.array_equal(one, other)
+    assert before.history == after.history
+
+
+def test_the_report_is_written_where_it_was_asked_for(tmp_path: Path) -> None:
+    fit(TrainproofCallback(tmp_path), validation_split=0.25)
+    report = json.loads((tmp_path / "trainproof-report.json").read_text())
+    (run,) = report["reports"]
+    names = {one["name"]: one["points"] for one in run["series"]}
+    assert names["batch_loss"] == 24
+    assert names["epoch_loss"] == names["val_loss"] == 4
+    assert names["step_time"] == 24
+    assert run["facts"]["max_steps"] == 24
+
+
+def test_the_loss_of_a_batch_is_what_moved_the_mean() -> None:
+    callback = TrainproofCallback()
+    callback.set_params({"steps": 3, "epochs": 1})
+    callback.on_train_begin()
+    callback.on_epoch_begin(0)
+    for batch, mean in enumerate((4.0, 3.0, 4.0)):
+        callback.on_train_batch_begin(batch)
+        callback.on_train_batch_end(batch, {"loss": mean})
+    callback.on_train_end()
+    assert callback.guardian is not None
+    assert callback.guardian.report is not None
+    (run,) = callback.guardian.report.reports
+    loss = next(one for one in run.series if one.name == "batch_loss")
+    assert (loss.first, loss.min, loss.last) == (4.0, 2.0, 6.0)
+
+
+def test_a_training_that_diverges_is_stopped() -> None:
+    callback = TrainproofCallback(policy="stop_on_fail")
+    _, history = fit(callback, lr=30.0, epochs=40)
+    assert len(history.history["loss"]) < 20
+    assert callback.guardian is not None
+    assert callback.guardian.verdict is Verdict.FAIL
+
+
+def test_a_fault_in_the_callback_does_not_stop_the_training(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> RunView:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(core.Journal, "view", broken)
+    _, history = fit(TrainproofCallback(policy="stop_on_fail"))
+    assert len(history.history["loss"]) == 4
+    assert "RuntimeError in on_train_batch_end" in caplog.text

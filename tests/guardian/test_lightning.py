@@ -1,0 +1,140 @@
+"""The callback inside a real Lightning trainer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pl = pytest.importorskip("lightning.pytorch")
+
+from trainproof.guardian import core
+from trainproof.guardian.lightning import TrainproofCallback, of_epoch
+from trainproof.model.data import RunView
+from trainproof.model.report import Verdict
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.filterwarnings("ignore::lightning.fabric.utilities.warnings.PossibleUserWarning"),
+]
+
+
+class Module(pl.LightningModule):
+    def __init__(self, lr: float = 0.05) -> None:
+        super().__init__()
+        self.lr = lr
+        self.body = torch.nn.Sequential(
+            torch.nn.Linear(8, 16), torch.nn.Dropout(0.1), torch.nn.ReLU(), torch.nn.Linear(16, 1)
+        )
+        self.order: list[float] = []
+
+    def training_step(self, batch: Any, _: int) -> Any:
+        inputs, targets = batch
+        self.order += inputs[:, 0].tolist()
+        loss = torch.nn.functional.mse_loss(self.body(inputs).squeeze(-1), targets)
+        self.log("train_loss", loss, on_step=False, on_epoch=True)
+        return loss
+
+    def validation_step(self, batch: Any, _: int) -> None:
+        inputs, targets = batch
+        self.log("val_loss", torch.nn.functional.mse_loss(self.body(inputs).squeeze(-1), targets))
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.SGD(self.parameters(), lr=self.lr)
+
+
+def fit(
+    home: Path, callback: TrainproofCallback | None, *, lr: float = 0.05, **options: Any
+) -> tuple[Module, Any]:
+    workers = options.pop("workers", 0)
+    pl.seed_everything(5, verbose=False)
+    inputs = torch.randn(64, 8)
+    data = torch.utils.data.TensorDataset(inputs, inputs.sum(1))
+    loader = torch.utils.data.DataLoader(data, batch_size=8, shuffle=True, num_workers=workers)
+    module = Module(lr)
+    settings: dict[str, Any] = {"max_epochs": 4, "log_every_n_steps": 1}
+    trainer = pl.Trainer(
+        default_root_dir=home,
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        callbacks=[] if callback is None else [callback],
+        **(settings | options),
+    )
+    validation = torch.utils.data.DataLoader(data, batch_size=32)
+    trainer.fit(module, loader, validation)
+    return module, trainer
+
+
+def test_a_run_is_bit_identical_with_and_without_the_callback(tmp_path: Path) -> None:
+    for workers in (0, 2):
+        epochs = {"max_epochs": 2, "workers": workers}
+        plain, _ = fit(tmp_path, None, **epochs)
+        watched, _ = fit(tmp_path, TrainproofCallback("stop_on_fail"), **epochs)
+        pairs = zip(plain.state_dict().values(), watched.state_dict().values(), strict=True)
+        assert all(torch.equal(a, b) for a, b in pairs)
+        assert plain.order == watched.order
+        assert len(plain.order) == 128
+
+
+def test_the_report_stands_beside_the_run(tmp_path: Path) -> None:
+    callback = TrainproofCallback()
+    fit(tmp_path, callback)
+    report = json.loads((tmp_path / "trainproof-report.json").read_text())
+    (run,) = report["reports"]
+    names = {one["name"]: one["points"] for one in run["series"]}
+    assert names["train_loss_step"] == 32
+    assert names["train_loss_epoch"] == 4
+    assert names["val_loss"] == 4
+    assert names["step_time"] == names["loader_time"] == 32
+    assert run["facts"]["max_steps"] == 32
+    assert run["facts"]["steps_per_epoch"] == 8
+
+
+def test_a_training_that_diverges_is_stopped(tmp_path: Path) -> None:
+    callback = TrainproofCallback("stop_on_fail")
+    _, trainer = fit(tmp_path, callback, lr=30.0, max_epochs=30)
+    assert trainer.global_step < 120
+    assert callback.guardian is not None
+    assert callback.guardian.verdict is Verdict.FAIL
+
+
+def test_accumulated_losses_are_those_of_a_batch(tmp_path: Path) -> None:
+    callbacks = [TrainproofCallback(), TrainproofCallback()]
+    for callback, batches in zip(callbacks, (1, 2), strict=True):
+        fit(tmp_path, callback, lr=0.0, max_epochs=1, accumulate_grad_batches=batches)
+    first = [guardian.report.reports[0].series for c in callbacks if (guardian := c.guardian)]
+    losses = [next(one for one in series if one.name == "train_loss_step") for series in first]
+    assert losses[0].first == pytest.approx(losses[1].first)
+    assert losses[0].points == losses[1].points == 8
+
+
+def test_a_fault_in_the_callback_does_not_stop_the_training(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> RunView:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(core.Journal, "view", broken)
+    _, trainer = fit(tmp_path, TrainproofCallback("stop_on_fail"))
+    assert trainer.global_step == 32
+    assert "RuntimeError in on_train_batch_end" in caplog.text
+
+
+def test_metrics_of_an_epoch_are_told_from_those_of_a_step() -> None:
+    metrics = {
+        "train_loss": 1,
+        "train_loss_step": 2,
+        "train_acc_epoch": 3,
+        "val_loss": 4,
+        "lr": 5,
+    }
+    assert of_epoch(metrics, held_out=False) == {"train_loss_epoch": 1, "train_acc_epoch": 3}
+    assert of_epoch(metrics, held_out=True) == {"val_loss": 4}

@@ -1,0 +1,15 @@
+"""What a watch knows about a run beyond its log: how long ago the log last grew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """``silent``: seconds since a file of the run last changed, by the clock of the watch.
+    ``artifact``: the file that changed last. ``finished``: the run says that it is over."""
+
+    silent: float
+    artifact: str
+    finished: bool = False
