@@ -63,7 +63,7 @@ def test_one_weight_that_moved_is_enough() -> None:
 
 
 def test_the_same_step_saved_twice_is_no_fault() -> None:
-    view = drifted(twin("w"), moved("m", group=Group.OPTIMIZER), step_before=1000)
+    view = drifted(twin("w"), moved("m", group=Group.OPTIMIZER), steps=0)
     assert skipped(judge("TP-CKPT-NEVER-UPDATED", view)) is Skip.NEED_DEGENERATE
 
 
@@ -158,9 +158,9 @@ def test_what_is_no_stall(other: dict[str, object]) -> None:
     assert cell.state is not State.FIRED
 
 
-@pytest.mark.parametrize("before", [950, None], ids=["too near", "not known"])
-def test_a_stall_takes_a_hundred_steps(before: int | None) -> None:
-    view = drifted(moved("a.w", share=0.005, **HALF), step_before=before)
+@pytest.mark.parametrize("steps", [50, None], ids=["too near", "not known"])
+def test_a_stall_takes_a_hundred_steps(steps: int | None) -> None:
+    view = drifted(moved("a.w", share=0.005, **HALF), steps=steps)
     assert skipped(judge("TP-CKPT-STALL", view)) is Skip.NEED_TOO_SHORT
 
 

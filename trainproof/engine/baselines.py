@@ -1,26 +1,34 @@
-"""Read and judge the baselines of a comparison, once in each process."""
+"""Read and judge what runs and checkpoints are compared with, once in each process."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from trainproof.assembly import Reading, assemble
 from trainproof.model.artifact import Run
 from trainproof.model.data import Fault, RunView
 from trainproof.model.outcome import Level
+from trainproof.model.rule import SubjectKind
+from trainproof.model.tensors import Depth
 from trainproof.model.wire import Settings, Task
 from trainproof.rules import REGISTRY
 
 from .evaluate import evaluate
 from .work import Phase, Progress, read
 
+_Faults = tuple[Fault, ...]
+
 
 @dataclass(slots=True)
 class Baselines:
-    """The views of what a process has compared with so far: many runs have one baseline."""
+    """The views of what a process has compared with so far: many runs have one baseline. Of
+    checkpoints only the last: they are compared in a chain, and each may hold very many tensors.
+    """
 
-    _known: dict[tuple[Run, tuple[Fault, ...]], RunView] = field(default_factory=dict)
+    _known: dict[tuple[Run, _Faults], RunView] = field(default_factory=dict)
+    _saved: dict[tuple[Run, _Faults, Depth], RunView] = field(default_factory=dict)
 
     def views(self, task: Task, settings: Settings, progress: Progress) -> tuple[RunView, ...]:
         """Those of the task, in its order. What goes wrong with one is a fault of its files."""
@@ -31,11 +39,31 @@ class Baselines:
         for run in task.baselines:
             paths = {artifact.path for artifact in run.artifacts}
             faults = tuple(fault for fault in task.baseline_faults if fault.artifact in paths)
-            if (run, faults) not in self._known:
-                view = _view(run, faults, settings, progress, first)
-                self._known[run, faults] = _judged(view, settings, progress, first)
-            yield self._known[run, faults]
+            if run.subject is SubjectKind.CHECKPOINT:
+                yield self._checkpoint(run, faults, settings, settings.depth_of(task), progress)
+            else:
+                yield self._run(run, faults, settings, progress, first)
             first += len(run.artifacts)
+
+    def _run(
+        self, run: Run, faults: _Faults, settings: Settings, progress: Progress, first: int
+    ) -> RunView:
+        if (run, faults) not in self._known:
+            view = _view(run, faults, settings, progress, first)
+            self._known[run, faults] = _judged(view, settings, progress, first)
+        return self._known[run, faults]
+
+    def _checkpoint(
+        self, run: Run, faults: _Faults, settings: Settings, depth: Depth, progress: Progress
+    ) -> RunView:
+        """A checkpoint is compared with one other: its files are all there are."""
+        from .checkpoints import view_of  # noqa: PLC0415 - audits of logs do without
+
+        key = run, faults, depth
+        if key not in self._saved:
+            view = view_of(run, faults, settings, depth, partial(progress.at, Phase.BASELINE))
+            self._saved = {key: replace(view, id=_name(run))}
+        return self._saved[key]
 
 
 def _view(

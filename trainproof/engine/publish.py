@@ -86,6 +86,7 @@ def subject_report(run: Run, result: RunResult, rules: Mapping[str, RuleInfo]) -
         comparisons=result.comparisons,
         checkpoints=result.checkpoints,
         tensors=result.tensors,
+        drift=result.drift,
         unknown_columns=tuple(printable(name) for name in result.unknown),
         facts=_facts(result.facts),
         measured=spell_values(result.measured) or None,

@@ -210,7 +210,7 @@ class _Pool:
             self.memory_limited &= answer.memory_limited
         elif worker.tasks and worker.tasks[0].number == answer.number:
             task = worker.tasks.popleft()
-            self.finished(task.number, _checked(answer.result, self.settings))
+            self.finished(task.number, _checked(answer.result, self.settings.rules_of(task)))
         else:
             raise FrameError(f"answer to task {answer.number}, which was not asked")
         if not worker.tasks:
@@ -249,7 +249,8 @@ class _Pool:
 
     def _give_up(self, task: Task, death: Death) -> None:
         detail = {"detail": death.detail}
-        cells = tuple(not_checked(id, death.skip, detail) for id in self.settings.rules)
+        rules = self.settings.rules_of(task)
+        cells = tuple(not_checked(id, death.skip, detail) for id in rules)
         self.finished(task.number, RunResult(cells, faults=task.known_faults))
 
 
@@ -268,8 +269,9 @@ def _without_culprit(
             return None
         fault = Fault(death.fault, path, death.detail, fatal=True)
         return replace(task, known_faults=(*task.known_faults, fault))
-    if sighting.phase == Phase.CHECKING and sighting.item < len(settings.rules):
-        id = settings.rules[sighting.item]
+    rules = settings.rules_of(task)
+    if sighting.phase == Phase.CHECKING and sighting.item < len(rules):
+        id = rules[sighting.item]
         if id in {rule for rule, _, _ in task.lost_rules}:
             return None
         return replace(task, lost_rules=(*task.lost_rules, (id, death.skip, death.detail)))
@@ -293,9 +295,9 @@ def _knowing(fault: Fault, task: Task) -> Task:
     return replace(task, baseline_faults=(*task.baseline_faults, fault))
 
 
-def _checked(result: RunResult, settings: Settings) -> RunResult:
+def _checked(result: RunResult, rules: tuple[str, ...]) -> RunResult:
     """A result must hold exactly one cell per rule asked for. Raises FrameError."""
-    if tuple(cell.rule for cell in result.cells) != settings.rules:
+    if tuple(cell.rule for cell in result.cells) != rules:
         raise FrameError("cells are not those asked for")
     return result
 

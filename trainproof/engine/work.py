@@ -77,7 +77,7 @@ def judge(
     if task.run.subject is SubjectKind.CHECKPOINT:
         from .checkpoints import judge_checkpoint  # noqa: PLC0415 - audits of logs do without
 
-        return judge_checkpoint(task, settings, progress)
+        return judge_checkpoint(task, settings, progress, baselines)
     if task.run.subject in INSPECTED:
         from .inspections import judge_inspected  # noqa: PLC0415 - and these
 
@@ -205,7 +205,7 @@ def _entry(reading: Reading) -> ArtifactEntry:
 def cells_of(task: Task, settings: Settings, view: RunView, progress: Progress) -> Iterator[Cell]:
     """One cell per selected rule, in their order; rules that killed a worker are not re-run."""
     lost = {id: not_checked(id, skip, {"detail": detail}) for id, skip, detail in task.lost_rules}
-    for number, id in enumerate(settings.rules):
+    for number, id in enumerate(settings.rules_of(task)):
         if id in lost:
             yield lost[id]
             continue

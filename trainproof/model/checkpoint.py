@@ -24,13 +24,15 @@ class Checkpoint:
     """Files that are judged together.
 
     ``depth``: what the caller asked for. ``directories``: the sets that the files form. ``lost``:
-    paths of files that could not be opened, or whose reading ended the process.
+    paths of files that could not be opened, or whose reading ended the process. ``step``: how far
+    the training had come, as far as the checkpoint tells.
     """
 
     files: tuple[SavedFile, ...]
     depth: Depth = Depth.TENSORS
     directories: tuple[CheckpointDirectory, ...] = ()
     lost: tuple[str, ...] = ()
+    step: int | None = None
 
     @property
     def tensors(self) -> Iterator[TensorInfo]:
@@ -80,8 +82,8 @@ class Drift:
 
     ``reference``: its name. ``before``: what was read of it. ``added`` and ``gone``: tensors that
     only the checkpoint or only the reference has. ``prefix`` and ``prefix_before``: what had to be
-    taken off the names of either for them to meet. ``step`` and ``step_before``: how far the
-    training had come, as far as the checkpoints tell.
+    taken off the names of either for them to meet. ``distance``: steps from the reference to the
+    checkpoint, None where either does not tell.
     """
 
     reference: str
@@ -91,12 +93,4 @@ class Drift:
     gone: tuple[TensorInfo, ...] = ()
     prefix: str = ""
     prefix_before: str = ""
-    step: int | None = None
-    step_before: int | None = None
-
-    @property
-    def distance(self) -> int | None:
-        """Steps from the reference to the checkpoint, None where either is not known."""
-        if self.step is None or self.step_before is None:
-            return None
-        return self.step - self.step_before
+    distance: int | None = None

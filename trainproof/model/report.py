@@ -240,6 +240,48 @@ class TensorSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorDifference:
+    """One tensor beside the same one of the reference; or one that only either of them has.
+
+    ``change``: same, moved, retyped, reshaped, unknown, added or gone. ``compared``: elements whose
+    values were compared, ``identical`` of them bit by bit. The norms are over these, null where
+    they were not computed; ``distance`` is the norm of the difference. ``unread``: why values were
+    not compared.
+    """
+
+    name: str
+    path: str
+    group: str
+    change: str
+    dtype: str | None
+    dtype_before: str | None
+    shape: tuple[int, ...] | None
+    shape_before: tuple[int, ...] | None
+    compared: int = 0
+    identical: int = 0
+    norm: Number | None = None
+    norm_before: Number | None = None
+    distance: Number | None = None
+    unread: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointDrift:
+    """What is between a checkpoint and its reference. ``changes``: number of tensors by change.
+
+    ``prefix``: what names begin with in the checkpoint alone, ``prefix_before``: in the reference.
+    """
+
+    reference: str
+    step: int | None
+    step_before: int | None
+    changes: Mapping[str, int]
+    tensors: tuple[TensorDifference, ...]
+    prefix: str = ""
+    prefix_before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """Something that went wrong while reading."""
 
@@ -278,6 +320,7 @@ class SubjectReport:
     comparisons: tuple[Comparison, ...] = ()
     checkpoints: tuple[CheckpointSummary, ...] = ()
     tensors: tuple[TensorSummary, ...] = ()
+    drift: CheckpointDrift | None = None
     unknown_columns: tuple[str, ...] = ()
     facts: Mapping[str, Value] | None = None
     measured: Mapping[str, Value] | None = None

@@ -16,6 +16,7 @@ from .inspection import Requests
 from .outcome import Cell, Skip, Value
 from .report import (
     ArtifactEntry,
+    CheckpointDrift,
     CheckpointSummary,
     Comparison,
     Segment,
@@ -47,6 +48,7 @@ class RunResult:
     baseline_faults: tuple[Fault, ...] = ()
     checkpoints: tuple[CheckpointSummary, ...] = ()
     tensors: tuple[TensorSummary, ...] = ()
+    drift: CheckpointDrift | None = None
     unknown: tuple[str, ...] = ()
     facts: Facts = field(default_factory=Facts)
     measured: Mapping[str, Value] = field(default_factory=dict)
@@ -58,15 +60,18 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One run to judge, beside its ``baselines``, which are all of one root.
+    """One run to judge, beside its ``baselines``, which are all of one root; for a checkpoint, the
+    one that it is compared with.
 
-    ``known_faults``, ``baseline_faults`` and ``lost_rules``: what killed a worker before, and is
-    not tried again.
+    ``rules`` and ``depth``: where they are not those of the settings. ``known_faults``,
+    ``baseline_faults`` and ``lost_rules``: what killed a worker before, and is not tried again.
     """
 
     number: int
     run: Run
     baselines: tuple[Run, ...] = ()
+    rules: tuple[str, ...] | None = None
+    depth: Depth | None = None
     known_faults: tuple[Fault, ...] = ()
     baseline_faults: tuple[Fault, ...] = ()
     lost_rules: tuple[tuple[str, Skip, str], ...] = ()
@@ -87,6 +92,13 @@ class Settings:
     requests: Requests = field(default_factory=Requests)
     plugins: tuple[str, ...] = ()
     memory_bytes: int = 0
+
+    def rules_of(self, task: Task) -> tuple[str, ...]:
+        """The rules that the task's cells are of, in their order."""
+        return self.rules if task.rules is None else task.rules
+
+    def depth_of(self, task: Task) -> Depth:
+        return task.depth or self.depth
 
 
 class Begin(msgspec.Struct, frozen=True, tag=True):

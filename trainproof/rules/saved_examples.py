@@ -139,13 +139,12 @@ def drifted(
     *twins: Twin,
     added: Sequence[TensorInfo] = (),
     gone: Sequence[TensorInfo] = (),
-    step: int | None = 1000,
-    step_before: int | None = 500,
+    steps: int | None = 500,
     before: RunView | None = None,
     depth: Depth = Depth.TENSORS,
     **fields: Any,
 ) -> RunView:
-    """A checkpoint of step 1000 beside one of step 500. ``fields``: of what is between them."""
+    """A checkpoint beside one of ``steps`` steps before. ``fields``: of what is between them."""
     view = saved(*(one.tensor for one in twins), *added, depth=depth)
     earlier = before or saved(*(one.before for one in twins), *gone, depth=depth)
     assert earlier.checkpoint is not None
@@ -155,8 +154,7 @@ def drifted(
         twins,
         tuple(added),
         tuple(gone),
-        step=step,
-        step_before=step_before,
+        distance=steps,
         **fields,
     )
     return replace(view, drift=found)
