@@ -207,6 +207,37 @@ def test_noise_alone_never_fires_at_any_length(seed: int, count: int, cv: float)
         assert not judge(rule, view(loss(values))).hits
 
 
+def remembering(count: int, rho: float, seed: int) -> Floats:
+    shocks = math.sqrt(1 - rho * rho) * noise(count, seed)
+    return np.array(list(accumulate(shocks.tolist(), lambda x, e: rho * x + e)))
+
+
+@pytest.mark.parametrize("rho", [0.7, 0.9])
+@pytest.mark.parametrize("count", [80, 200])
+def test_noise_that_remembers_never_fires(count: int, rho: float) -> None:
+    for seed in range(40):
+        one = view(loss(2 * (1 + 0.1 * remembering(count, rho, seed))))
+        assert not any(h.level is Level.FAIL for h in judge("TP-DIVERGE", one).hits)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("count", [40, 80, 200, 1000])
+def test_a_divergence_is_seen_through_noise_that_remembers(count: int, rho: float) -> None:
+    half = count // 2
+    curve = np.concatenate((learning(half, 4, 1.5, 0), np.linspace(1.5, 3.5, count - half)))
+    one = view(loss(curve * (1 + 0.01 * remembering(count, rho, 5))))
+    assert level(judge("TP-DIVERGE", one)) == (Level.FAIL, "")
+
+
+def test_a_rise_that_is_little_more_than_wandering_is_a_warning() -> None:
+    curve = np.where(np.arange(80) < 48, learning(80, 4, 1.2, 0), 3.2)
+    one = view(loss(curve * (1 + 0.1 * noise(80, 2))))
+    cell = judge("TP-DIVERGE", one)
+    assert level(cell) == (Level.WARN, "wandering")
+    assert cell.hits[0].evidence.measured["errors"] > 6
+    assert "strays by" in prose(cell).evidence
+
+
 def test_heavy_tails_never_fire() -> None:
     values = learning(3_000, cv=0.1)
     values[::97] *= 4

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from trainproof.model.data import Direction, Identity, Role
 from trainproof.rules.examples import falling, series
 from trainproof.rules.shape import (
+    GiveBack,
     at_its_best,
     fell,
     first_improved,
@@ -45,6 +47,29 @@ def test_the_gravest_form_is_the_one_with_the_greater_share() -> None:
     assert found is not None
     assert found.share == max(f.share for f in give_back(values, measure(values)))
     assert gravest(learning(400), measure(learning(400)), 6) is None
+
+
+def test_a_rise_to_four_times_the_best_is_no_wandering() -> None:
+    form = GiveBack("points", 1.0, 0, 4.0, 2.0, 3.0, 0.1, 2.0)
+    assert form.outran(6)
+    assert not replace(form, end=3.9, rise=2.9).outran(6)
+    assert replace(form, end=3.9, rise=2.9, wander=0.4).outran(6)
+    assert not replace(form, best=-1.0, end=4.0, rise=5.0).outran(6)
+
+
+def test_a_lucky_stretch_of_a_long_log_is_not_its_best_level() -> None:
+    values = flat(600, 2.0, 0.02)
+    values[300:305] = 0.5
+    assert gravest(values, measure(values), 6) is None
+    values[300:330] = 0.5
+    assert gravest(values, measure(values), 6) is not None
+
+
+def test_the_best_step_is_the_lowest_value_at_the_best_level() -> None:
+    values = np.concatenate((np.linspace(4, 1, 300), np.linspace(1, 3, 300)))
+    found = gravest(values, measure(values), 6)
+    assert found is not None
+    assert abs(found.best_at - 300) <= 10
 
 
 def test_share_without_progress_is_infinite_and_without_rise_zero() -> None:

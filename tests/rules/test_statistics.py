@@ -31,6 +31,7 @@ from trainproof.rules.statistics import (
     spikes,
     stretches,
     theil_sen,
+    wander,
 )
 
 
@@ -211,6 +212,43 @@ def test_sigma_is_at_least_the_printed_quantum() -> None:
 def test_ends_of_a_short_series_are_medians_of_three() -> None:
     seen = measure(array(9, 8, 7, 6, 5, 4, 3, 2))
     assert (seen.first, seen.last) == (8, 3)
+
+
+def remembering(count: int, rho: float, seed: int = 3) -> Floats:
+    """A stationary first-order autoregression of unit variance."""
+    shocks = math.sqrt(1 - rho * rho) * np.random.default_rng(seed).standard_normal(count)
+    return np.array(list(itertools.accumulate(shocks, lambda x, e: rho * x + e)))
+
+
+def test_white_noise_wanders_no_further_than_a_point() -> None:
+    assert wander(remembering(400, 0.0)) == pytest.approx(1.0, rel=0.3)
+
+
+@pytest.mark.parametrize("count", [80, 400])
+def test_noise_that_remembers_wanders_further_than_neighbours_show(count: int) -> None:
+    values = remembering(count, 0.9)
+    assert curvature_noise(values) < 0.4
+    assert wander(values) > 0.8
+
+
+def test_neither_a_trend_nor_a_jump_nor_a_turn_is_wandering() -> None:
+    line = np.linspace(0, 100, 200)
+    assert wander(line) == pytest.approx(0, abs=1e-9)
+    assert wander(np.abs(line - 50)) == pytest.approx(0, abs=1e-9)
+    assert wander(np.where(line < 50, 0.0, 10.0)) == 0
+
+
+def test_three_values_cannot_wander() -> None:
+    assert wander(array(1, 2, 1)) == 0
+
+
+def test_levels_drift_where_blocks_remember_each_other() -> None:
+    white, slow = measure(remembering(2000, 0.0)), measure(remembering(2000, 0.99))
+    assert white.drift < 0.4
+    assert slow.drift > 0.7
+    assert slow.doubt >= slow.drift / 2
+    assert white.doubt == white.error
+    assert measure(array(*range(19))).drift == 0
 
 
 def test_a_profile_is_made_once_and_forgotten_with_its_series() -> None:

@@ -88,7 +88,8 @@ LEVELS: Mapping[str, str] = {
     "base_start": "the baseline's level over the first block",
     "base_floor": "its lowest block level",
     "base_end": "its level over the last block",
-    "error": "standard error of the difference between a level of one and of the other",
+    "error": "standard error of the difference between a level of one and of the other; half of"
+    " what levels stray without a trend, where that is more",
     "differences": "what both declare about their set-up, and declare differently",
 }
 
@@ -116,7 +117,7 @@ def _levels(pair: Pair, pairs: tuple[Pair, ...], facts: Facts) -> dict[str, Valu
         "base_start": pair.base_start,
         "base_floor": pair.base_floor,
         "base_end": pair.base_end,
-        "error": pair.error,
+        "error": pair.doubt,
         "differences": "; ".join(differences(facts, pair.facts)) or "none",
     }
 
@@ -555,7 +556,7 @@ def negative_improvement(
 ) -> Outcome:
     pair = _by_end(pairs)
     gain, base_gain = pair.start - pair.end, pair.base_start - pair.base_end
-    errors = _in_errors(-gain, pair.here.error)
+    errors = _in_errors(-gain, pair.here.doubt)
     measured = _levels(pair, pairs, facts)
     measured |= {"gain": gain, "base_gain": base_gain, "gain_errors": errors}
     if not pair.base_fell:
@@ -616,7 +617,7 @@ def improvement_deficit(
 ) -> Outcome:
     pair = _by_end(pairs)
     gain, base_gain = pair.start - pair.end, pair.base_start - pair.base_end
-    short = _in_errors(base_gain - gain, math.hypot(pair.here.error, pair.there.error))
+    short = _in_errors(base_gain - gain, math.hypot(pair.here.doubt, pair.there.doubt))
     found = standing(pair, pair.end, pair.base_end, Limits(math.inf, 0.0, 0.0, 0.0, certain))
     measured = {**_levels(pair, pairs, facts), **_stands(found)}
     measured |= {"gain": gain, "base_gain": base_gain, "gain_errors": short}
@@ -624,7 +625,7 @@ def improvement_deficit(
         return Undecided(measured, Skip.LOW_POWER)
     if gain >= least * base_gain or found.distance <= least * base_gain:
         return Clean(measured)
-    if -gain > certain * pair.here.error:
+    if -gain > certain * pair.here.doubt:
         return Undecided(measured)
     if not min(short, found.errors) > certain:
         return Undecided(measured, Skip.LOW_POWER)
@@ -1132,7 +1133,9 @@ def keeps_up(loss: Series, pairs: tuple[Pair, ...], facts: Facts) -> Outcome:
     end = standing(pair, pair.end, pair.base_end, limits)
     floor = standing(low, low.floor, low.base_floor, limits)
     measured = {**_levels(pair, pairs, facts), **_stands(end)}
-    close = end.errors <= 3 or end.distance <= 0.25 * (pair.base_start - pair.base_end)
+    close = end.distance <= 3 * pair.error or end.distance <= 0.25 * (
+        pair.base_start - pair.base_end
+    )
     if not (end.within and floor.within and close):
         return Clean(measured)
     return Fired((Evidence(_place(loss, pair), measured),))

@@ -25,6 +25,7 @@ from .shape import (
 )
 from .statistics import (
     FEW,
+    REMEMBERS,
     Mask,
     Profile,
     Stretches,
@@ -361,6 +362,7 @@ def _least_step(values: Floats) -> float:
         "form": "blocks: medians of equal blocks; points: running medians; ratios: running"
         " medians of the logarithms",
         "p": "Mann-Whitney p of the last block against the best one, blocks only",
+        "wander": "how far such levels stray without a trend, by noise over growing lags",
         "first": "level at the start, a median",
         "last": "level at the end, a median",
         "p_fall": "Mann-Kendall p of a fall over the whole series",
@@ -386,6 +388,14 @@ def _least_step(values: Floats) -> float:
             " {best_step}, {end:.4g} at the end.",
             "It gave back {gave_back:.0%} of its fall of {drop:.4g} (a FAIL from {share:.0%} on),"
             " {errors:.3g} standard errors over {points} points, by {form}.",
+        ),
+        "wandering": Variant(
+            Level.WARN,
+            "{series} ended above the best level it had reached, by little more than it wanders:"
+            " {best:.4g} around step {best_step}, {end:.4g} at the end.",
+            "It had fallen by {drop:.4g} and rose again by {rise:.4g}, {errors:.3g} standard errors"
+            " of independent points; over longer stretches its level strays by {wander:.3g}, and"
+            " a FAIL needs {least_errors:g} times that ({points} points, by {form}).",
         ),
         "held-out-only": Variant(
             Level.WARN,
@@ -415,6 +425,9 @@ def _least_step(values: Floats) -> float:
         guards=(
             "Never a last point against a lowest point: both are medians, and the rise must exceed"
             " six standard errors, inflated for autocorrelation.",
+            "A rise to less than four times the best level must also exceed six times what the"
+            " level strays without a trend: where it does not, a warning, and nothing is said of a"
+            " series whose neighbouring values remember each other.",
             "Works on negative losses: the share of the fall does not depend on shift or scale.",
             "A held-out loss at its best, a part of the loss beside one that fell, and a loss that"
             " is held out itself are judged at a lower level.",
@@ -422,8 +435,8 @@ def _least_step(values: Floats) -> float:
             "Clean only if the loss demonstrably fell and kept it.",
         ),
         references=(
-            "benchmarks/population.py: 1 of 2,967 published healthy series (an objective switch)",
-            "Mann and Whitney 1947; Kendall 1975",
+            "benchmarks/population.py: 1 of 2,878 published healthy series (an objective switch)",
+            "Mann and Whitney 1947; Kendall 1975; von Neumann 1941 (differences over a lag)",
             "OPT-175B and PaLM training notes: divergence, restart, spikes that recover",
         ),
     ),
@@ -450,12 +463,13 @@ def divergence(
     ] = 0.2,
 ) -> Outcome:
     seen = profile(loss)
-    found = gravest(loss.values, seen, least_errors) or multiplied(loss.values, least_errors)
+    found = _risen(loss, seen, least_errors)
     if found is None or found.share < partial:
         measured = _ends(seen)
         return Clean(measured) if fell(seen) else Undecided(measured, Skip.LOW_POWER)
     measured = _given_back(loss, seen, found)
-    if len(loss) < FEW:
+    outran = found.outran(least_errors)
+    if len(loss) < FEW or not (outran or seen.rho <= REMEMBERS):
         return Undecided(measured, Skip.LOW_POWER)
     if lr is not None and restarts_late(lr, restart_window):
         return Undecided({**measured, "lr": lr.tag})
@@ -463,7 +477,17 @@ def divergence(
     variant, other = _circumstance(loss, found, (*held_out, *metrics), siblings)
     if not variant and found.share < share:
         variant = "partial"
+    if not variant and not outran:
+        variant = "wandering"
     return Fired((Evidence(place, {**measured, **other}, variant),))
+
+
+def _risen(loss: Series, seen: Profile, errors: float) -> GiveBack | None:
+    """The gravest rise of the loss, or of its logarithm where only that is beyond wandering."""
+    found = gravest(loss.values, seen, errors)
+    if found is not None and found.outran(errors):
+        return found
+    return multiplied(loss.values, errors) or found
 
 
 def _ends(seen: Profile) -> dict[str, Value]:
@@ -486,6 +510,7 @@ def _given_back(loss: Series, seen: Profile, found: GiveBack) -> dict[str, Value
         "rise": found.rise,
         "gave_back": found.share,
         "errors": found.errors,
+        "wander": found.wander,
         "form": found.form,
         "p": found.p,
     }

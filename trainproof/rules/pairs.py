@@ -8,6 +8,7 @@ where every value of both is positive.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -18,7 +19,7 @@ import numpy as np
 
 from trainproof.model.data import Attempt, Facts, Floats, Ints, Regime, Role, RunView, Series
 
-from .shape import fell
+from .shape import QUADRUPLED, fell
 from .statistics import Profile, block_edges, block_medians, measure
 
 UNCOMPARED = (Regime.REINFORCEMENT, Regime.ADVERSARIAL)
@@ -122,7 +123,7 @@ class Pair:
     @property
     def natural(self) -> bool:
         """Whether a ratio of levels has a meaning."""
-        return self.lowest > 0
+        return self.lowest >= sys.float_info.min
 
     @property
     def error(self) -> float:
@@ -131,8 +132,15 @@ class Pair:
         return math.hypot(self.here.error, self.there.error) / math.sqrt(2)
 
     @property
+    def doubt(self) -> float:
+        """The same, or half of what levels stray without a trend where that is more."""
+        return math.hypot(self.here.doubt, self.there.doubt) / math.sqrt(2)
+
+    @property
     def base_fell(self) -> bool:
-        return fell(self.there)
+        """Whether the baseline is a standard: it fell, by more than levels stray without a
+        trend."""
+        return fell(self.there) and self.base_start - self.base_floor > 3 * self.there.drift
 
 
 def match(series: Series, baseline: RunView) -> Pair | Unmatched:
@@ -310,9 +318,10 @@ def standing(pair: Pair, level: float, base: float, limits: Limits) -> Standing:
     distance = level - base
     fall = pair.base_start - pair.base_floor
     ratio = level / base if pair.natural else math.nan
+    error = pair.error if ratio >= QUADRUPLED else pair.doubt
     lost = distance / fall if fall > 0 and pair.base_fell else math.nan
-    errors = distance / pair.error if pair.error > 0 else math.copysign(math.inf, distance)
-    beyond = distance + 3 * pair.error
+    errors = distance / error if error > 0 else math.copysign(math.inf, distance)
+    beyond = distance + 3 * pair.doubt
     hidden = beyond / fall if fall > 0 and pair.base_fell else math.inf
     if pair.natural:
         bad = ratio > limits.ratio and not lost < limits.least

@@ -36,6 +36,7 @@ from .statistics import profile
         "gain": "rise from the lowest block before to the best",
         "loss": "fall from the best to the end",
         "errors": "that fall in standard errors of its measurement",
+        "wander": "how far two levels stray from each other without a trend",
         "first": "level at the start, a median",
         "last": "level at the end, a median",
     },
@@ -47,6 +48,8 @@ from .statistics import profile
         " schedule makes the task harder.",
         guards=(
             "Block medians, and two of them: dips that recover do not count.",
+            "Gain and fall must also exceed six times what the level strays without a trend: the"
+            " rewards of neighbouring batches remember each other.",
             "Rewards of the two answers of a preference pair have no better direction.",
             "Fewer than forty values are not judged to have collapsed, nor is a reward that had not"
             " measurably risen.",
@@ -93,7 +96,8 @@ def reward_collapse(
         "loss": float(lost[-1]),
         "errors": float(lost[-1] / seen.error) if seen.error > 0 else math.inf,
     }
-    least = least_errors * seen.error
+    measured["wander"] = seen.drift
+    least = least_errors * max(seen.error, seen.drift)
     if not (gain > least and lost[-1] >= share * gain and lost[-1] > least):
         return Clean(measured) if rose(seen) else Undecided(measured, Skip.LOW_POWER)
     if len(reward) < points or not lost.min() >= share * gain:

@@ -21,6 +21,7 @@ from .statistics import (
     once_per_series,
     profile,
     screen,
+    wander,
 )
 
 UNMISTAKABLE = 1e-3
@@ -35,6 +36,9 @@ LARGE = 1 / 3
 LEAST_FALL = 0.01
 """A fall below this share of the starting level is not called learning."""
 
+STRAYS = 1.5
+"""A change of less than so many times what levels stray without a trend is no trend."""
+
 SMALL_RISE = 0.02
 """Without progress before it, a rise below this share of the level is drift."""
 
@@ -43,6 +47,9 @@ TENFOLD = 10.0
 
 MULTIPLE = 1.5
 """A rise to less than this multiple is left to the plain forms."""
+
+QUADRUPLED = 4.0
+"""A rise to this multiple is none that a curve makes by wandering."""
 
 NEVER_BY_CHANCE = 1e-4
 """Mann-Whitney p between the best and the last block: twenty blocks compete for best."""
@@ -53,9 +60,10 @@ class GiveBack:
     """The best level of a falling curve and what was lost of it by the end.
 
     ``best_at``: index of the best level. ``drop``: from the highest level before to the best.
-    ``rise``: from the best to the end. ``error``: standard error of both. ``form``: "blocks",
-    "points" or "ratios", how the levels were taken. ``p``: that the last block is not above the
-    best one; 1 by running medians, which do not use it.
+    ``rise``: from the best to the end. ``error``: standard error of both, of neighbours that do
+    not remember each other for long; ``wander``: how far such levels stray if they do. ``form``:
+    "blocks", "points" or "ratios", how the levels were taken. ``p``: that the last block is not
+    above the best one; 1 by running medians, which do not use it.
     """
 
     form: str
@@ -65,6 +73,7 @@ class GiveBack:
     drop: float
     rise: float
     error: float
+    wander: float
     p: float = 1.0
 
     @property
@@ -88,6 +97,10 @@ class GiveBack:
         progressed = self.drop > errors * self.error and self.share < TENFOLD
         return progressed or self.rise > SMALL_RISE * abs(self.best)
 
+    def outran(self, errors: float) -> bool:
+        """Whether the rise is also beyond what the curve wanders by itself."""
+        return self.rise > errors * self.wander or 0 < QUADRUPLED * self.best <= self.end
+
 
 def give_back(values: Floats, seen: Profile) -> tuple[GiveBack, ...]:
     """Both forms: block medians find a slow rise, single points a short or a late one.
@@ -100,9 +113,10 @@ def give_back(values: Floats, seen: Profile) -> tuple[GiveBack, ...]:
 
 
 def gravest(values: Floats, seen: Profile, errors: float) -> GiveBack | None:
-    """Of the forms whose rise is beyond the noise, the one that gave back the greater share."""
+    """Of the forms whose rise is beyond the noise, the one that gave back the greater share;
+    one that is beyond wandering before one that is not."""
     forms = [form for form in give_back(values, seen) if form.significant(errors)]
-    return max(forms, key=lambda form: form.share, default=None)
+    return max(forms, key=lambda form: (form.outran(errors), form.share), default=None)
 
 
 def multiplied(values: Floats, errors: float) -> GiveBack | None:
@@ -122,7 +136,8 @@ def multiplied(values: Floats, errors: float) -> GiveBack | None:
         return None
     best, end, top = (math.exp(x) for x in (found.best, found.end, found.best + found.drop))
     rise = end - best
-    return GiveBack("ratios", best, found.best_at, end, top - best, rise, rise / found.errors)
+    error, strays = rise / found.errors, rise * found.wander / found.rise
+    return GiveBack("ratios", best, found.best_at, end, top - best, rise, error, strays)
 
 
 def _by_blocks(values: Floats, seen: Profile) -> GiveBack:
@@ -134,22 +149,36 @@ def _by_blocks(values: Floats, seen: Profile) -> GiveBack:
     at = begin + int(np.argmin(values[begin:stop]))
     rise = end - best
     p = higher_p(values[begin:stop], values[seen.edges[-2] :]) if rise > seen.error else 1.0
-    return GiveBack("blocks", best, at, end, top - best, rise, seen.error, p)
+    return GiveBack("blocks", best, at, end, top - best, rise, seen.error, seen.drift, p)
 
 
 def _by_points(values: Floats, seen: Profile) -> GiveBack:
-    """The running median of three against the median of the last points; needs three."""
-    smooth = median_of_three(values) if len(values) > 2 else values
+    """The running median of three levels against the median of the last points."""
+    levels, each = _few_levels(values)
+    smooth = median_of_three(levels) if len(levels) > 2 else levels
     lowest = int(np.argmin(smooth))
-    first, best = float(values[0]), float(smooth[lowest])
-    at = lowest + (1 if len(values) > 2 else 0)
+    first, best = float(levels[0]), float(smooth[lowest])
+    at = lowest + (1 if len(levels) > 2 else 0)
     top = max(first, float(smooth[: lowest + 1].max()))
     if first <= best:
         best, at, top = first, 0, first
+    at = at * each + int(np.argmin(values[at * each : (at + 1) * each]))
     end = median(values[-_ending(len(values)) :])
     rise = end - best
     # Neighbours that remember each other wander together: three of them are not three.
-    return GiveBack("points", best, at, end, top - best, rise, seen.sigma * inflation(seen.rho))
+    error = seen.sigma * inflation(seen.rho)
+    strays = wander(values) if rise > error else error
+    return GiveBack("points", best, at, end, top - best, rise, error, strays)
+
+
+def _few_levels(values: Floats) -> tuple[Floats, int]:
+    """The values, or medians of equal groups of them where there are 120 or more; and the size of
+    a group. In a long log a lucky stretch may last more than one row."""
+    each = max(1, len(values) // 60)
+    if each == 1:
+        return values, 1
+    groups = values[: len(values) // each * each].reshape(-1, each)
+    return np.median(groups, axis=1), each
 
 
 def _ending(count: int) -> int:
@@ -158,8 +187,9 @@ def _ending(count: int) -> int:
 
 
 def _lowest(values: Floats) -> float:
-    """The first value, or the lowest running median of three."""
-    return min(float(values[0]), float(median_of_three(values).min()))
+    """The first level, or the lowest running median of three."""
+    levels, _ = _few_levels(values)
+    return min(float(levels[0]), float(median_of_three(levels).min()))
 
 
 # --- progress ---------------------------------------------------------------------------------
@@ -177,7 +207,8 @@ def rose(seen: Profile) -> bool:
 def _moved(seen: Profile, change: float, p: float) -> bool:
     level = abs(seen.first)
     most = NEARLY if change >= LARGE * level else UNMISTAKABLE
-    return p <= most and change > 3 * seen.error and change >= LEAST_FALL * level
+    beyond = change > max(3 * seen.error, STRAYS * seen.drift)
+    return p <= most and beyond and change >= LEAST_FALL * level
 
 
 def higher_is_better(series: Series) -> bool | None:
