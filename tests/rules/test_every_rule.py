@@ -62,6 +62,18 @@ OF_0_22 = {
     "TP-OBJ-DEAD-CLASS",
     "TP-OBJ-COVERAGE-INSUFFICIENT",
     "TP-OBJ-LABEL-SHIFT-DOUBLE",
+    "TP-PRE-MALFORMED-JSONL",
+    "TP-PRE-EMPTY-TEXT",
+    "TP-PRE-DUPLICATE-TEXT",
+    "TP-PRE-CONTEXT-OVERFLOW",
+    "TP-PRE-MISSING-EOS-TOKEN",
+    "TP-PRE-MISSING-PAD-TOKEN",
+    "TP-PRE-PAD-EQUALS-EOS",
+    "TP-PRE-NO-EOS-APPEND",
+    "TP-TOK-HIGH-OOV",
+    "TP-TOK-LOW-COVERAGE",
+    "TP-TOK-HIGH-TPS",
+    "TP-TOK-SUSPICIOUS-SPLIT",
 }
 
 
@@ -94,6 +106,8 @@ def test_documentation_order_is_by_family() -> None:
         "drift",
         "objective",
         "watch",
+        "dataset",
+        "tokenizer",
     ]
     assert [rule.info.family for rule in RULES] == sorted(
         (rule.info.family for rule in RULES), key=families.index

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import auditing, checkpointing, comparing, reference
+from . import auditing, checkpointing, comparing, inspecting, reference
 
 app = typer.Typer(
     name="trainproof",
@@ -45,6 +45,8 @@ app.command("diagnose", hidden=True)(auditing.doctor)
 app.command()(auditing.epoch)
 app.command()(comparing.compare)
 app.command()(checkpointing.checkpoint)
+app.command()(inspecting.preflight)
+app.command()(inspecting.tokenizer)
 app.add_typer(reference.rules, name="rules")
 app.command()(reference.schema)
 app.command()(reference.validate)

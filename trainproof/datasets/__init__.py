@@ -1,1 +1,115 @@
-"""Training data as rows of text: read once, streaming, in bounded memory."""
+"""Datasets: rows read as they stream by, and what is wrong with them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from trainproof.model.artifact import Run
+from trainproof.model.data import Fault, FaultCode
+from trainproof.model.dataset import Dataset
+from trainproof.model.inspection import DatasetRequest, Inspection, Requests
+from trainproof.model.outcome import Value
+from trainproof.tokenization import measured as of_tokenizer
+from trainproof.tokenization.loading import Loaded, load
+
+from .places import Issues
+from .rows import Row, Unusable
+from .sources import Source, read, sources
+from .survey import Survey
+from .tokens import TokenSample, ends
+
+_BEAT = 2048
+"""Rows after which the deadline is renewed."""
+_FAULTS = 50
+
+Beat = Callable[[], None]
+
+
+def inspect(run: Run, requests: Requests, beat: Beat) -> Inspection:
+    """Read every row of a dataset once."""
+    asked = requests.dataset
+    (artifact,) = run.artifacts
+    faults: list[Fault] = []
+    loaded = _tokenizer(asked, faults)
+    issues = Issues()
+    sample = TokenSample(loaded, issues, artifact.path, asked.max_len, beat) if loaded else None
+    survey = Survey(issues, asked.text_field, sample, ends(loaded.facts) if loaded else frozenset())
+    for source in _sources(run, asked, faults):
+        _read(source, survey, faults, beat)
+    lengths = sample.found() if sample else None
+    found = survey.found(artifact.path)
+    if not found.seen:
+        if not faults:
+            detail = "holds no row"
+            faults.append(Fault(FaultCode.CORRUPT, artifact.path, detail, fatal=True))
+        return Inspection(None, faults=tuple(faults[:_FAULTS]))
+    if sample is not None and loaded is not None:
+        tokenizer = replace(loaded.facts, text=sample.text_use())
+        found = replace(found, lengths=lengths, tokenizer=tokenizer)
+    found = replace(found, tokenizer_asked=asked.tokenizer is not None)
+    return Inspection(found, _measured(found), tuple(faults[:_FAULTS]))
+
+
+def _tokenizer(asked: DatasetRequest, faults: list[Fault]) -> Loaded | None:
+    if asked.tokenizer is None:
+        return None
+    found = load(asked.tokenizer, asked.tokenizer, asked.template)
+    if isinstance(found, Fault):
+        faults.append(found)
+        return None
+    return found
+
+
+def _sources(run: Run, asked: DatasetRequest, faults: list[Fault]) -> Iterator[Source]:
+    """All files, training rows first: what is held out is compared with them."""
+    found = list(sources(run.root, run.artifacts[0].path))
+    if asked.eval is not None:
+        home, name = os.path.split(os.path.abspath(asked.eval))
+        found += sources(home, name, held_out=True)
+    faults += (item for item in found if isinstance(item, Fault))
+    yield from sorted(
+        (item for item in found if isinstance(item, Source)), key=lambda source: source.held_out
+    )
+
+
+def _read(source: Source, survey: Survey, faults: list[Fault], beat: Beat) -> None:
+    survey.file(source)
+    beat()
+    for number, item in enumerate(read(source, survey.form)):
+        if number % _BEAT == 0:
+            beat()
+        match item:
+            case Row():
+                survey.row(item)
+            case Unusable():
+                survey.unusable(item)
+            case Fault():
+                faults.append(item)
+
+
+def _measured(found: Dataset) -> dict[str, Value]:
+    """What a person wants to know of a dataset."""
+    told: dict[str, Value] = {
+        "rows": found.rows,
+        "files": found.files,
+        "shape": ", ".join(f"{shape} ({rows:,})" for shape, rows in found.shapes.items()),
+        "fields": ", ".join(field.name for field in found.fields[:20]),
+        "characters": found.characters,
+        "duplicate_rows": found.repeats.exact.rows,
+        "compared_rows": found.repeats.compared,
+    }
+    if found.unusable:
+        told["unusable_rows"] = found.unusable
+    if found.held_out:
+        told["held_out_rows"] = found.held_out
+    if found.labels is not None:
+        told["classes"] = found.labels.classes
+    if found.lengths is not None:
+        told["tokenized_rows"] = found.lengths.sampled
+        told["tokens_per_row"] = round(found.lengths.mean, 1)
+        told["longest_row_tokens"] = found.lengths.longest
+    if found.tokenizer is not None:
+        told |= of_tokenizer(found.tokenizer)
+    return told

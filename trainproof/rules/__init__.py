@@ -25,6 +25,8 @@ from . import weights as weights
 from . import drift as drift
 from . import objective as objective
 from . import watch as watch
+from . import dataset as dataset
+from . import tokenizer as tokenizer
 
 # isort: on
 from .interface import REGISTRY as REGISTRY

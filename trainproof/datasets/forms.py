@@ -1,0 +1,83 @@
+"""The forms of rows: which fields they have, of which types. Few forms make up a dataset, so
+what follows from the form of a row is worked out once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from trainproof.model.dataset import FieldFacts, Shape, Spot
+
+from .rows import Fields
+from .shapes import Reader, recognise
+
+_MOST = 2000
+"""Forms that are told apart; rows of further ones are read and not counted by field."""
+_FIELDS = 500
+_NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object"}
+
+
+@dataclass(slots=True)
+class Form:
+    """``first``: the first row of this form."""
+
+    names: tuple[str, ...]
+    types: tuple[type, ...]
+    shape: Shape
+    read: Reader
+    first: Spot
+    rows: int = 0
+
+
+class Forms:
+    def __init__(self, text_field: str | None) -> None:
+        self._text_field = text_field
+        self._known: dict[tuple[tuple[str, ...], tuple[type, ...]], Form] = {}
+        self.dropped = 0
+
+    def of(self, row: Fields, artifact: str, line: int | None, number: int) -> Form:
+        """The form of a row, which is counted."""
+        key = (tuple(row), tuple(map(type, row.values())))
+        form = self._known.get(key)
+        if form is None:
+            shape, read = recognise(row, self._text_field)
+            form = Form(*key, shape, read, Spot(artifact, line, number))
+            if len(self._known) < _MOST:
+                self._known[key] = form
+            else:
+                self.dropped += 1
+        form.rows += 1
+        return form
+
+    def shapes(self) -> tuple[dict[Shape, int], dict[Shape, Spot]]:
+        """Rows of each shape, and the first of each."""
+        rows: Counter[Shape] = Counter()
+        first: dict[Shape, Spot] = {}
+        for form in self._known.values():
+            rows[form.shape] += form.rows
+            first.setdefault(form.shape, form.first)
+        return dict(rows), first
+
+    def fields(self) -> tuple[FieldFacts, ...]:
+        """Every field of any form, in the order of their first rows."""
+        names = dict.fromkeys(name for form in self._known.values() for name in form.names)
+        return tuple(self._field(name) for name in list(names)[:_FIELDS])
+
+    def _field(self, name: str) -> FieldFacts:
+        rows = nulls = 0
+        types: Counter[str] = Counter()
+        first: dict[str, Spot] = {}
+        without: Spot | None = None
+        for form in self._known.values():
+            if name not in form.names:
+                without = without or form.first
+                continue
+            rows += form.rows
+            kind = form.types[form.names.index(name)]
+            if kind is type(None):
+                nulls += form.rows
+                continue
+            told = _NAMES.get(kind, "list" if kind is list else kind.__name__)
+            types[told] += form.rows
+            first.setdefault(told, form.first)
+        return FieldFacts(name, rows, nulls, dict(types), first, without)

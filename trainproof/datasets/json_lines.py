@@ -1,0 +1,85 @@
+"""JSON lines, and plain text: one row a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import orjson
+
+from trainproof.model.dataset import Issue
+
+from .rows import Item, Line, Row, Unusable, decoded, lines
+
+
+def json_lines(stream: BinaryIO) -> Iterator[Item]:
+    """A row for each object; blank lines are no rows."""
+    parse = orjson.loads
+    for line in lines(stream):
+        try:
+            value = parse(line.text or b"")
+        except orjson.JSONDecodeError:
+            if item := _odd(line):
+                yield item
+            continue
+        if type(value) is dict:
+            yield Row(line.number, value)
+        else:
+            yield Unusable(line.number, Issue.NOT_OBJECT)
+
+
+def _odd(line: Line) -> Item | None:
+    """A line that is no strict JSON: Python's own parser also takes NaN and half surrogates."""
+    if line.text is None:
+        return Unusable(line.number, Issue.TOO_LONG)
+    if not line.text.strip():
+        return None
+    text, issues = decoded(line.text)
+    if issues:
+        return Unusable(line.number, Issue.ENCODING)
+    constants: list[str] = []
+    try:
+        value = json.loads(text, parse_constant=constants.append)
+    except RecursionError:
+        return Unusable(line.number, Issue.TOO_LONG)
+    except ValueError:
+        return Unusable(line.number, Issue.SYNTAX)
+    if not isinstance(value, dict):
+        return Unusable(line.number, Issue.NOT_OBJECT)
+    return Row(line.number, value, spelling(value, constants))
+
+
+def spelling(value: object, constants: list[str]) -> tuple[Issue, ...]:
+    """Why a strict parser would refuse what Python's parser has read; none where it would not.
+
+    ``constants``: the NaN and Infinity that it met.
+    """
+    found = (Issue.NOT_A_NUMBER,) if constants else ()
+    try:
+        orjson.dumps(value)
+    except TypeError:  # a lone surrogate; or merely a large number, or deep nesting
+        if not _encodes(value):
+            return (*found, Issue.SURROGATE)
+    return found
+
+
+def _encodes(value: object) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    except RecursionError:
+        return True
+    return True
+
+
+def plain_text(stream: BinaryIO) -> Iterator[Item]:
+    """A row for each line that is not blank."""
+    for line in lines(stream):
+        if line.text is None:
+            yield Unusable(line.number, Issue.TOO_LONG)
+            continue
+        text, issues = decoded(line.text.rstrip(b"\r\n"))
+        if text and not text.isspace():
+            yield Row(line.number, {"text": text}, issues)

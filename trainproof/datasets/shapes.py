@@ -1,0 +1,110 @@
+"""What a row is to a trainer, by the names of its fields, and what it then says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from trainproof.model.dataset import Issue, Shape
+
+from .rows import Fields
+from .turns import Content, conversation, flat
+
+Reader = Callable[[Fields], Content]
+
+_CONVERSATIONS = ("messages", "conversations", "conversation")
+_ANSWERED = (
+    ("prompt", "completion"),
+    ("prompt", "response"),
+    ("query", "response"),
+    ("question", "answer"),
+    ("question", "response"),
+)
+_INSTRUCTED = (("instruction", "output"), ("instruction", "response"))
+_TEXTS = ("text", "output", "content", "response", "completion", "sentence")
+"""Names of the one text of a row, the first that is there."""
+
+
+def recognise(row: Fields, text_field: str | None) -> tuple[Shape, Reader]:
+    """The shape of a row and how to read rows with the same fields."""
+    if text_field is not None:
+        return Shape.TEXT, partial(_named, text_field)
+    if "input_ids" in row:
+        return Shape.TOKENS, _tokens
+    if "chosen" in row and "rejected" in row:
+        return Shape.PREFERENCE, _preference
+    for name in _CONVERSATIONS:
+        if name in row:
+            return Shape.CHAT, partial(_chat, name)
+    for shape, pairs in ((Shape.INSTRUCTION, _INSTRUCTED), (Shape.ANSWER, _ANSWERED)):
+        for asked, answered in pairs:
+            if asked in row and answered in row:
+                return shape, partial(_answered, asked, answered, shape)
+    return _single(row)
+
+
+def _single(row: Fields) -> tuple[Shape, Reader]:
+    for name in _TEXTS:
+        if name in row:
+            return Shape.TEXT, partial(_named, name)
+    if "prompt" in row:
+        return Shape.PROMPT, partial(_named, "prompt")
+    return Shape.FIELDS, _all
+
+
+def _named(name: str, row: Fields) -> Content:
+    if name not in row:
+        return Content("", issues=(Issue.NO_TEXT,))
+    text, issue = flat(row[name])
+    if issue is not None:
+        return Content("", issues=(issue,))
+    return Content(text) if text.strip() else Content("", issues=(Issue.EMPTY_TEXT,))
+
+
+def _answered(asked: str, answered: str, shape: Shape, row: Fields) -> Content:
+    """A prompt, with the input that an instruction may have, and its answer."""
+    prompt, wrong = flat(row[asked])
+    if shape is Shape.INSTRUCTION and isinstance(row.get("input"), str):
+        prompt = f"{prompt}\n{row['input']}"
+    answer, amiss = flat(row[answered])
+    issues = tuple(issue for issue in (wrong, amiss) if issue is not None)
+    if amiss is None and not answer.strip():
+        issues = (*issues, Issue.EMPTY_ANSWER)
+    return Content(f"{prompt}\n{answer}", len(prompt) + 1, tuple(dict.fromkeys(issues)))
+
+
+def _chat(name: str, row: Fields) -> Content:
+    return conversation(row[name])
+
+
+def _preference(row: Fields) -> Content:
+    prompt, _ = flat(row.get("prompt", ""))
+    chosen, wrong = flat(row["chosen"])
+    rejected, amiss = flat(row["rejected"])
+    issues = [issue for issue in (wrong, amiss) if issue is not None]
+    if not issues and not chosen.strip():
+        issues = [Issue.EMPTY_ANSWER]
+    elif not issues and row["chosen"] == row["rejected"]:
+        issues = [Issue.SAME_PAIR]
+    text = f"{prompt}\n{chosen}\n{rejected}"
+    return Content(text, len(prompt) + 1, tuple(dict.fromkeys(issues)))
+
+
+def _tokens(row: Fields) -> Content:
+    """Rows of numbers are looked at by who counts the targets; equal ones are duplicates."""
+    ids = row["input_ids"]
+    if ids is None:
+        return Content("", issues=(Issue.NULL_TEXT,))
+    if not isinstance(ids, list):
+        return Content("", issues=(Issue.NOT_TEXT,))
+    text = " ".join(map(str, ids))
+    return Content(text) if text else Content("", issues=(Issue.EMPTY_TEXT,))
+
+
+def _all(row: Fields) -> Content:
+    """All text of a row of no shape that is known."""
+    texts = [value for value in row.values() if isinstance(value, str)]
+    text = "\n".join(texts)
+    if texts and not text.strip():
+        return Content("", issues=(Issue.EMPTY_TEXT,))
+    return Content(text)

@@ -1,0 +1,120 @@
+"""Everything that is measured of a dataset, row by row, in bounded memory."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from trainproof.model.dataset import Dataset, Issue, Shape, Spot
+
+from .classes import Classes
+from .forms import Forms
+from .places import Issues
+from .repeats import TELLING, Memory
+from .rows import Row, Unusable
+from .sources import Form, Source
+from .targets import Supervision
+from .turns import Content
+
+
+class Sample(Protocol):
+    """Who gives rows to a tokenizer."""
+
+    def add(self, content: Content, spot: Spot) -> None: ...
+
+
+class Survey:
+    """Takes rows of one dataset, file by file."""
+
+    def __init__(
+        self,
+        issues: Issues,
+        text_field: str | None,
+        sample: Sample | None = None,
+        ends: frozenset[int] = frozenset(),
+    ) -> None:
+        self.issues = issues
+        self._forms = Forms(text_field)
+        self._trained, self._held_out = Memory(), Memory()
+        self._classes = Classes()
+        self._targets = Supervision(issues, ends)
+        self._sample = sample
+        self._rows = self._held = self._unusable = self._characters = self._files = 0
+        self._number = 0
+        self._source: Source | None = None
+        self._least = 1
+
+    def file(self, source: Source) -> None:
+        """The rows that come next are of this file."""
+        self._source, self._number = source, 0
+        self._files += 1
+        (self._held_out if source.held_out else self._trained).file(source.artifact)
+
+    def form(self, form: Form) -> None:
+        """Lines of plain text repeat each other where they are short, and no harm is done."""
+        self._least = TELLING if form is Form.TEXT else 1
+
+    def unusable(self, item: Unusable) -> None:
+        self._number += 1
+        self._unusable += 1
+        self.issues.add(item.issue, self._spot(item.line))
+
+    def row(self, row: Row) -> None:
+        assert self._source is not None
+        self._number += 1
+        held_out, artifact = self._source.held_out, self._source.artifact
+        form = self._forms.of(row.fields, artifact, row.line, self._number)
+        content = form.read(row.fields)
+        self._look(row, content)
+        if held_out:
+            self._held += 1
+        else:
+            self._rows += 1
+        if content.text:
+            self._remember(content, row.line, held_out)
+        if form.shape is Shape.TOKENS:
+            self._targets.add(row.fields, self._spot(row.line))
+        elif not held_out:
+            self._classes.add(row.fields, self._spot(row.line))
+            if self._sample is not None and content.text and not row.issues:
+                self._sample.add(content, self._spot(row.line))
+
+    def _spot(self, line: int | None) -> Spot:
+        assert self._source is not None
+        return Spot(self._source.artifact, line, self._number)
+
+    def _look(self, row: Row, content: Content) -> None:
+        for issue in (*row.issues, *content.issues):
+            self.issues.add(issue, self._spot(row.line))
+        text = content.text
+        if "\x00" in text:
+            self.issues.add(Issue.NUL, self._spot(row.line))
+        if not text.isascii() and "\ufffd" in text and Issue.ENCODING not in row.issues:
+            self.issues.add(Issue.REPLACEMENT, self._spot(row.line))
+
+    def _remember(self, content: Content, line: int | None, held_out: bool) -> None:
+        self._characters += len(content.text)
+        if held_out:
+            self._held_out.add(content.text, line, self._number, TELLING)
+        else:
+            self._trained.add(content.text, line, self._number, self._least)
+
+    def found(self, name: str) -> Dataset:
+        """What has come together; the tokenizer's part is added by who has one."""
+        shapes, shape_at = self._forms.shapes()
+        return Dataset(
+            name=name,
+            rows=self._rows,
+            held_out=self._held,
+            unusable=self._unusable,
+            files=self._files,
+            characters=self._characters,
+            shapes=shapes,
+            shape_at=shape_at,
+            fields=self._forms.fields(),
+            issues=self.issues.tallies(),
+            repeats=self._trained.repeats(),
+            overlap=self._held_out.shared_with(self._trained) if self._held else None,
+            labels=self._classes.found(),
+            targets=self._targets.found(),
+            signatures_dropped=self._forms.dropped,
+        )

@@ -1,0 +1,93 @@
+"""Tables: CSV and TSV with a header, Parquet and Arrow."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, BinaryIO
+
+from trainproof.model.data import Fault, FaultCode
+from trainproof.model.dataset import Issue
+
+from .rows import MAX_LINE, Item, Row, Unusable, decoded, lines
+
+_BATCH = 512
+_DELIMITERS = ",;\t|"
+
+
+def delimited(stream: BinaryIO, tabs: bool) -> Iterator[Item]:
+    """A row for each record below the header; one with another number of fields is none."""
+    csv.field_size_limit(MAX_LINE)
+    bad: set[int] = set()
+    text = _text(stream, bad)
+    head = next(text, "")
+    names = next(csv.reader([head], delimiter="\t" if tabs else (found := _delimiter(head))), [])
+    rows = csv.reader(text, delimiter="\t" if tabs else found)
+    line = 2
+    while True:
+        try:
+            values = next(rows, None)
+        except csv.Error:
+            yield Unusable(line, Issue.SYNTAX)
+            values = []
+        if values is None:
+            return
+        if len(values) == len(names):
+            issues = (Issue.ENCODING,) if bad else ()
+            yield Row(line, dict(zip(names, values, strict=True)), issues)
+        elif values:
+            yield Unusable(line, Issue.ARITY)
+        bad.clear()
+        line = 2 + rows.line_num
+
+
+def _delimiter(head: str) -> str:
+    """What stands between most names of the header."""
+    return max(_DELIMITERS, key=head.count)
+
+
+def _text(stream: BinaryIO, bad: set[int]) -> Iterator[str]:
+    """Lines as text; those that are not UTF-8 are told in ``bad``."""
+    for line in lines(stream):
+        text, issues = decoded(line.text or b"\n")
+        if issues or line.text is None:
+            bad.add(line.number)
+        yield text
+
+
+def columnar(stream: BinaryIO, artifact: str, arrow: bool) -> Iterator[Item]:
+    """The rows of a Parquet or Arrow file, a batch at a time."""
+    try:
+        import_module("pyarrow")
+    except ImportError:
+        detail = "needs trainproof[parquet], which is not installed"
+        yield Fault(FaultCode.IO, artifact, detail, fatal=True)
+        return
+    try:
+        for batch in _arrow(stream) if arrow else _parquet(stream):
+            for fields in batch.to_pylist():
+                yield Row(None, fields)
+    except (OSError, ValueError, KeyError, NotImplementedError) as error:  # ArrowInvalid and kin
+        detail = f"damaged: {type(error).__name__}: {error}"[:300]
+        yield Fault(FaultCode.CORRUPT, artifact, detail, fatal=True)
+
+
+def _parquet(stream: BinaryIO) -> Iterator[Any]:
+    parquet: Any = import_module("pyarrow.parquet")
+    yield from parquet.ParquetFile(stream).iter_batches(batch_size=_BATCH)
+
+
+def _arrow(stream: BinaryIO) -> Iterator[Any]:
+    """Arrow comes as a file or, from the ``datasets`` library, as a stream."""
+    ipc: Any = import_module("pyarrow.ipc")
+    head = stream.read(6)
+    stream.seek(0)
+    if head == b"ARROW1":
+        reader = ipc.open_file(stream)
+        found = (reader.get_batch(i) for i in range(reader.num_record_batches))
+    else:
+        found = iter(ipc.open_stream(stream))
+    for batch in found:
+        for start in range(0, batch.num_rows, _BATCH):
+            yield batch.slice(start, _BATCH)

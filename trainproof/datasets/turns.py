@@ -1,0 +1,153 @@
+"""Conversations: lists of turns, with a role and a content each."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from trainproof.model.dataset import Issue
+
+_ROLES = {
+    "user": "user",
+    "human": "user",
+    "prompter": "user",
+    "assistant": "assistant",
+    "gpt": "assistant",
+    "chatgpt": "assistant",
+    "bot": "assistant",
+    "model": "assistant",
+    "function_call": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+    "ipython": "tool",
+    "observation": "tool",
+    "function_response": "tool",
+    "tool_response": "tool",
+}
+"""The roles of chat formats, of OpenAI's and ShareGPT's spelling, and what they amount to."""
+_MOST = 10_000
+"""Turns of one conversation that are looked at."""
+
+
+class Turn(NamedTuple):
+    """``role`` as written. ``plays``: user, assistant, system, tool, or "" for none known.
+    ``bare``: no text and nothing else that could stand for it."""
+
+    role: str
+    plays: str
+    text: str
+    bare: bool
+    learned: bool = True
+
+
+class Content(NamedTuple):
+    """What one row says. ``text``: all of it, the prompt first. ``answer``: where in it the last
+    answer begins, None where nothing is an answer. ``turns``: of a conversation."""
+
+    text: str
+    answer: int | None = None
+    issues: tuple[Issue, ...] = ()
+    turns: tuple[Turn, ...] = ()
+
+
+def conversation(value: Any) -> Content:
+    """A list of turns, checked. What is no list has no turns."""
+    if value is None:
+        return Content("", issues=(Issue.NULL_TEXT,))
+    if not isinstance(value, list):
+        return Content("", issues=(Issue.NOT_TEXT,))
+    turns = tuple(_turn(one) for one in value[:_MOST])
+    usable = tuple(turn for turn in turns if turn is not None)
+    issues: list[Issue] = [Issue.BAD_TURN] if len(usable) < len(turns) else []
+    issues += _roles(usable)
+    issues += _answers(usable)
+    text, answer = _joined(usable)
+    return Content(text, answer, tuple(issues), usable)
+
+
+def flat(value: Any) -> tuple[str, Issue | None]:
+    """A field that may be text or turns, as text; with what is wrong where it is neither."""
+    if isinstance(value, str):
+        return value, None
+    if value is None:
+        return "", Issue.NULL_TEXT
+    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        turns = [turn for one in value[:_MOST] if (turn := _turn(one)) is not None]
+        if turns:
+            return "\n".join(turn.text for turn in turns), None
+    return "", Issue.NOT_TEXT
+
+
+def _turn(value: Any) -> Turn | None:
+    """None for what has no role, or a content of no kind that is known."""
+    if not isinstance(value, dict):
+        return None
+    role = value.get("role", value.get("from"))
+    content = value.get("content", value.get("value"))
+    if not isinstance(role, str):
+        return None
+    called = bool(value.get("tool_calls") or value.get("function_call"))
+    text, other = _text(content)
+    if text is None:
+        return None
+    thought = value.get("reasoning_content") or value.get("thinking")
+    bare = not text.strip() and not (called or other or thought)
+    return Turn(role, _ROLES.get(role.lower(), ""), text, bare, value.get("weight") != 0)
+
+
+def _text(content: Any) -> tuple[str | None, bool]:
+    """The text of a content, and whether it holds something else: images, calls."""
+    if isinstance(content, str):
+        return content, False
+    if content is None:
+        return "", False
+    if not isinstance(content, list):
+        return None, False
+    texts, other = [], False
+    for part in content:
+        if isinstance(part, dict) and isinstance(part.get("text"), str):
+            texts.append(part["text"])
+        else:
+            other = True
+    return "".join(texts), other
+
+
+def _roles(turns: tuple[Turn, ...]) -> list[Issue]:
+    found: list[Issue] = []
+    if any(not turn.plays for turn in turns):
+        found.append(Issue.UNKNOWN_ROLE)
+    spoken = [turn.plays for turn in turns]
+    while spoken and spoken[0] == "system":
+        del spoken[0]
+    if "system" in spoken:
+        found.append(Issue.LATE_SYSTEM)
+    if any(a == b and a in ("user", "assistant") for a, b in pairwise(spoken)):
+        found.append(Issue.REPEATED_ROLE)
+    if spoken[:1] == ["assistant"]:
+        found.append(Issue.STARTS_ANSWERED)
+    if "assistant" in spoken and spoken[-1] in ("user", "tool"):
+        found.append(Issue.ENDS_UNANSWERED)
+    return found
+
+
+def _answers(turns: tuple[Turn, ...]) -> list[Issue]:
+    given = [turn for turn in turns if turn.plays == "assistant" and turn.learned]
+    if not given:
+        return [Issue.NO_ANSWER]
+    if all(turn.bare for turn in given):
+        return [Issue.EMPTY_ANSWER]
+    return [Issue.EMPTY_TURN] if any(turn.bare for turn in given) else []
+
+
+def _joined(turns: tuple[Turn, ...]) -> tuple[str, int | None]:
+    """All turns as one text, and where the last answer begins."""
+    parts, length, answer = [], 0, None
+    for turn in turns:
+        part = f"{turn.role}: {turn.text}\n"
+        if turn.plays == "assistant":
+            answer = length + len(turn.role) + 2
+        parts.append(part)
+        length += len(part)
+    return "".join(parts), answer

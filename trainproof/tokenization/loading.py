@@ -1,0 +1,272 @@
+"""Tokenizers from files, by the libraries that wrote them. Nothing is looked up on a network."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+from trainproof.model.data import Fault, FaultCode
+from trainproof.model.tokenizer import Family, Special, SpecialToken, Template, Tokenizer
+
+from .settings import Beside, beside, text_of
+
+_MAX_SIZE = 512 << 20
+_MODELS = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "spm.model")
+_DIGITS = re.compile(r"[^\w]*[_▁Ġ]?\d{2,}")
+_GENERATION = re.compile(r"\{%-?\s*generation\b")
+_WRITTEN = re.compile(r"<\|[^|<>\s]{1,60}\|>|<｜[^｜<>\s]{1,60}｜>|<(?:start|end)_of_turn>")
+"""Tokens as chat templates spell them."""
+_WRITTEN_MOST = 100
+
+
+class Encoder(Protocol):
+    """What the rest needs of a vocabulary. ``special``: with what encoding adds by itself."""
+
+    def encode(self, text: str, special: bool = False) -> list[int]: ...
+
+    def batch(self, texts: Sequence[str]) -> list[list[int]]: ...
+
+    def id_of(self, token: str) -> int | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A tokenizer that works. ``unknown``: the id of its unknown token. ``template``: the text of
+    the chat template. ``digitwise``: no token holds two digits."""
+
+    facts: Tokenizer
+    encoder: Encoder
+    unknown: int | None
+    template: str | None
+    digitwise: bool
+    bos: str = ""
+    eos: str = ""
+
+
+def load(path: str, artifact: str, template: str | None = None) -> Loaded | Fault:
+    """The tokenizer at ``path``: a ``tokenizer.json``, a SentencePiece model, or a directory
+    that holds one. ``template``: a file with the chat template to take instead of its own."""
+    model = _model(path)
+    if model is None:
+        return _fault(artifact, _missing(path))
+    said = beside(os.path.dirname(model))
+    try:
+        if os.path.getsize(model) > _MAX_SIZE:
+            detail = f"larger than {_MAX_SIZE >> 20} MiB"
+            return Fault(FaultCode.TOO_LARGE, artifact, detail, fatal=True)
+        found = _huggingface(model, said) if _is_json(model) else _sentencepiece(model, said)
+    except ImportError as error:
+        detail = f"needs trainproof[tokenizers]: {error.name} is not installed"
+        return _fault(artifact, detail)
+    except Exception as error:  # noqa: BLE001 - the libraries raise bare Exception
+        detail = f"cannot be loaded: {type(error).__name__}: {error}"[:300]
+        return Fault(FaultCode.CORRUPT, artifact, detail, fatal=True)
+    shown = _chosen_template(said, template)
+    if isinstance(shown, str):
+        return _fault(artifact, shown)
+    return _loaded(found, said, shown, artifact)
+
+
+def _fault(artifact: str, detail: str) -> Fault:
+    return Fault(FaultCode.IO, artifact, detail, fatal=True)
+
+
+def _missing(path: str) -> str:
+    if os.path.isdir(path):
+        return "holds no tokenizer.json and no SentencePiece model"
+    return "no such file (names of a hub are not looked up: give a path)"
+
+
+def _model(path: str) -> str | None:
+    if os.path.isfile(path):
+        return os.path.abspath(path)
+    for name in ("tokenizer.json", *_MODELS):
+        if os.path.isfile(os.path.join(path, name)):
+            return os.path.abspath(os.path.join(path, name))
+    return None
+
+
+def _is_json(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(64).lstrip()[:1] == b"{"
+
+
+def _chosen_template(said: Beside, path: str | None) -> tuple[str, str] | str | None:
+    """The text of the template and where it is from; a sentence where it cannot be had."""
+    if path is not None:
+        text = text_of(path)
+        return f"the template {path} cannot be read" if text is None else (text, path)
+    return None if said.template is None else (said.template, said.template_source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Vocabulary:
+    """``unknown`` and ``roles`` as the vocabulary itself has them."""
+
+    encoder: Encoder
+    family: Family
+    size: int
+    total: bool
+    digitwise: bool
+    unknown: int | None
+    roles: dict[Special, tuple[str, int]]
+
+
+def _loaded(
+    found: _Vocabulary, said: Beside, template: tuple[str, str] | None, artifact: str
+) -> Loaded:
+    roles = {role: text for role, (text, _) in found.roles.items()} | dict(said.roles)
+    bos, eos = roles.get(Special.BOS, ""), roles.get(Special.EOS, "")
+    written = template[0] if template else ""
+    adds = _adds(found, said, roles)
+    facts = Tokenizer(
+        artifact=artifact,
+        family=found.family,
+        declares=said.found or found.family is Family.SENTENCEPIECE,
+        size=found.size,
+        total=found.total,
+        adds_bos=adds[0],
+        adds_eos=adds[1],
+        add_eos=said.add_eos,
+        specials=tuple(_specials(found.encoder, roles, said.extra, written)),
+        embedding=said.embedding,
+        model_max_length=said.model_max_length,
+        template=_shown(template, bos),
+    )
+    return Loaded(
+        facts, found.encoder, found.unknown, written or None, found.digitwise, bos=bos, eos=eos
+    )
+
+
+def _shown(template: tuple[str, str] | None, bos: str) -> Template | None:
+    if template is None:
+        return None
+    text, source = template
+    return Template(
+        source=source,
+        generation=bool(_GENERATION.search(text)),
+        writes_bos="bos_token" in text or (bool(bos) and bos in text),
+        characters=len(text),
+    )
+
+
+def _adds(found: _Vocabulary, said: Beside, roles: dict[Special, str]) -> tuple[bool, bool]:
+    """Whether encoding begins with the beginning of text and ends with its end."""
+    if found.family is Family.SENTENCEPIECE:  # the library that wraps it adds them
+        return bool(said.add_bos), bool(said.add_eos)
+    ids = found.encoder.encode("a", special=True)
+    bos, eos = (found.encoder.id_of(roles.get(r, "")) for r in (Special.BOS, Special.EOS))
+    return bos is not None and ids[:1] == [bos], eos is not None and ids[-1:] == [eos]
+
+
+def _specials(
+    encoder: Encoder, roles: dict[Special, str], extra: tuple[str, ...], template: str
+) -> Iterator[SpecialToken]:
+    """Those with a role, those without, and those that only the template names."""
+    for role, text in roles.items():
+        yield _special(encoder, text, role, declared=True)
+    known = set(roles.values())
+    for text in extra:
+        if text not in known:
+            yield _special(encoder, text, None, declared=True)
+    written = dict.fromkeys(_WRITTEN.findall(template))
+    for text in list(written)[:_WRITTEN_MOST]:
+        if text not in known and text not in extra:
+            yield _special(encoder, text, None, declared=False)
+
+
+def _special(encoder: Encoder, text: str, role: Special | None, declared: bool) -> SpecialToken:
+    """A piece that is in the vocabulary and that encoding does not give is split all the same."""
+    id = encoder.id_of(text)
+    pieces = encoder.encode(text)
+    whole = id is not None and id in pieces
+    return SpecialToken(text, role, id, 1 if whole else max(2, len(pieces)), declared)
+
+
+# --- tokenizer.json -------------------------------------------------------------------------
+
+
+class _Rust:
+    """A tokenizer of the ``tokenizers`` library."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def encode(self, text: str, special: bool = False) -> list[int]:
+        return list(self._inner.encode(text, add_special_tokens=special).ids)
+
+    def batch(self, texts: Sequence[str]) -> list[list[int]]:
+        found = self._inner.encode_batch(list(texts), add_special_tokens=False)
+        return [list(one.ids) for one in found]
+
+    def id_of(self, token: str) -> int | None:
+        id: int | None = self._inner.token_to_id(token) if token else None
+        return id
+
+
+def _huggingface(path: str, said: Beside) -> _Vocabulary:
+    tokenizer: Any = import_module("tokenizers").Tokenizer.from_file(path)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    vocabulary: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
+    model = tokenizer.model
+    unknown = getattr(model, "unk_token", None) or said.roles.get(Special.UNK)
+    if unknown is None and type(model).__name__ == "Unigram":
+        unknown = "<unk>"
+    byte_level = "ByteLevel" in repr(tokenizer.pre_tokenizer) + repr(tokenizer.decoder)
+    return _Vocabulary(
+        encoder=_Rust(tokenizer),
+        family=Family.TOKENIZERS,
+        size=1 + max(vocabulary.values(), default=-1),
+        total=byte_level or bool(getattr(model, "byte_fallback", False)),
+        digitwise=not any(map(_DIGITS.fullmatch, vocabulary)),
+        unknown=vocabulary.get(unknown) if unknown else None,
+        roles={},
+    )
+
+
+# --- SentencePiece --------------------------------------------------------------------------
+
+
+class _Pieces:
+    """A SentencePiece model."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def encode(self, text: str, special: bool = False) -> list[int]:
+        return list(self._inner.encode(text, add_bos=special, add_eos=special))
+
+    def batch(self, texts: Sequence[str]) -> list[list[int]]:
+        return [list(one) for one in self._inner.encode(list(texts))]
+
+    def id_of(self, token: str) -> int | None:
+        if not token:
+            return None
+        id = int(self._inner.piece_to_id(token))
+        return id if self._inner.id_to_piece(id) == token else None
+
+
+def _sentencepiece(path: str, _: Beside) -> _Vocabulary:
+    inner: Any = import_module("sentencepiece").SentencePieceProcessor()
+    inner.load(path)
+    size = int(inner.get_piece_size())
+    ids = {
+        Special.BOS: int(inner.bos_id()),
+        Special.EOS: int(inner.eos_id()),
+        Special.PAD: int(inner.pad_id()),
+        Special.UNK: int(inner.unk_id()),
+    }
+    return _Vocabulary(
+        encoder=_Pieces(inner),
+        family=Family.SENTENCEPIECE,
+        size=size,
+        total=any(inner.is_byte(id) for id in range(min(size, 300))),
+        digitwise=not any(_DIGITS.fullmatch(inner.id_to_piece(id)) for id in range(size)),
+        unknown=ids[Special.UNK],
+        roles={role: (inner.id_to_piece(id), id) for role, id in ids.items() if id >= 0},
+    )
