@@ -33,6 +33,9 @@ class Options:
     markdown: Annotated[
         str | None, typer.Option("--markdown", metavar="FILE", help=f"Markdown summary. {_OUT}")
     ] = None
+    html: Annotated[
+        str | None, typer.Option("--html", metavar="FILE", help=f"One HTML page. {_OUT}")
+    ] = None
     github: Annotated[
         str | None, typer.Option("--github", metavar="FILE", help=f"Workflow commands. {_OUT}")
     ] = None

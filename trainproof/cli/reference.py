@@ -77,17 +77,20 @@ def render(
     sarif: Annotated[str | None, typer.Option("--sarif", metavar="FILE")] = None,
     junit: Annotated[str | None, typer.Option("--junit", metavar="FILE")] = None,
     markdown: Annotated[str | None, typer.Option("--markdown", metavar="FILE")] = None,
+    html: Annotated[str | None, typer.Option("--html", metavar="FILE")] = None,
     github: Annotated[str | None, typer.Option("--github", metavar="FILE")] = None,
     fail_on: Annotated[FailOn, typer.Option("--fail-on")] = FailOn.FAIL,
 ) -> None:
     """Write other formats from a saved JSON report, without the runs."""
     try:
-        outputs = Options(sarif=sarif, junit=junit, markdown=markdown, github=github).outputs()
+        outputs = Options(
+            sarif=sarif, junit=junit, markdown=markdown, html=html, github=github
+        ).outputs()
         check_targets(outputs, () if report == STDOUT else (report,))
     except ConfigError as error:
         fail(str(error))
     if not outputs:
-        fail("name at least one of --sarif, --junit, --markdown, --github")
+        fail("name at least one of --sarif, --junit, --markdown, --html, --github")
     parsed = _parsed(report)
     try:
         for name, target in outputs.items():

@@ -43,6 +43,12 @@ def _markdown(report: Report, fail_on: FailOn = FailOn.FAIL) -> bytes:
     return report_markdown(report, fail_on)
 
 
+def _html(report: Report, fail_on: FailOn = FailOn.FAIL) -> bytes:
+    from .html import report_html  # noqa: PLC0415
+
+    return report_html(report, fail_on)
+
+
 def _github(report: Report, fail_on: FailOn = FailOn.FAIL) -> bytes:
     from .github import report_github  # noqa: PLC0415
 
@@ -54,6 +60,7 @@ EMITTERS: Mapping[str, Emitter] = {
     "sarif": _sarif,
     "junit": _junit,
     "markdown": _markdown,
+    "html": _html,
     "github": _github,
 }
 """Format name to the function that writes it."""
