@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.saved import safetensors_bytes, torch_bytes, write
-from trainproof.checkpointing import Found, find
-from trainproof.model.artifact import Content, Run, Unjudged
+from trainproof.checkpointing import Found, counterparts, find, predecessors
+from trainproof.model.artifact import Artifact, Content, Kind, Run, Unjudged
 from trainproof.model.rule import SubjectKind
 from trainproof.stores import open_store
 
@@ -81,3 +81,39 @@ def test_a_directory_of_a_trainer_knows_what_is_beside_its_checkpoints(tmp_path:
         "checkpoint-10/global_step10/note.json",
         "checkpoint-10/trainer_state.json",
     )
+
+
+def made(id: str, root: str = "/r") -> Run:
+    artifact = Artifact(root, id, 1, Kind.CHECKPOINT, "checkpoint")
+    return Run(id, root, (artifact,), SubjectKind.CHECKPOINT)
+
+
+def chained(*ids: str) -> dict[str, str]:
+    return {one.id: before.id for one, before in predecessors(map(made, ids)).items()}
+
+
+def test_each_checkpoint_follows_the_one_of_the_next_smaller_step() -> None:
+    assert chained("checkpoint-1000", "checkpoint-90", "checkpoint-500") == {
+        "checkpoint-500": "checkpoint-90",
+        "checkpoint-1000": "checkpoint-500",
+    }
+    assert chained("epoch=1-step=20.ckpt", "epoch=0-step=10.ckpt") == {
+        "epoch=1-step=20.ckpt": "epoch=0-step=10.ckpt"
+    }
+
+
+def test_only_what_is_called_the_same_but_for_the_step_is_a_chain() -> None:
+    assert chained("a/checkpoint-1", "b/checkpoint-2") == {}
+    assert chained("step_1/model.pt", "step_2/optimizer.pt") == {}
+    assert chained("model_1.pt", "model_2.pt", "best.pt", "microstep_3.pt") == {}
+    assert chained("iter_1/mp_rank_00.pt", "iter_2/mp_rank_00.pt") == {
+        "iter_2/mp_rank_00.pt": "iter_1/mp_rank_00.pt"
+    }
+    assert predecessors([made("step_1", "/a"), made("step_2", "/b")]) == {}
+
+
+def test_one_reference_is_compared_with_all_and_several_by_place() -> None:
+    new, old = [made("a"), made("b")], [made("a", "/o"), made("c", "/o")]
+    assert counterparts(new, old[1:]) == {new[0]: old[1], new[1]: old[1]}
+    assert counterparts(new, old) == {new[0]: old[0]}
+    assert counterparts(new, new[:1]) == {new[1]: new[0]}

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from . import __version__, checkpointing
+from . import __version__
+from .checkpointing import counterparts, files_of, find, predecessors
 from .config import Config
 from .discover import discover
 from .engine import publish
+from .engine.baselines import name_of
 from .engine.limits import Limits
 from .engine.local import judge_here
 from .engine.memory import judge_view
@@ -48,12 +50,15 @@ Progress = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class _Found:
-    """What the walks of all roots brought together. ``baselines``: the runs to compare with.
-    ``readers`` recognise it."""
+    """What the walks of all roots brought together. ``kinds``: of the rules of the matrix.
+    ``baselines``: the runs to compare with. ``references``: the checkpoint that each one is
+    compared with. ``readers`` recognise it."""
 
+    kinds: frozenset[SubjectKind]
     readers: tuple[Reader, ...] = ()
     runs: list[Run] = field(default_factory=list)
     baselines: tuple[Run, ...] = ()
+    references: dict[Run, Run] = field(default_factory=dict)
     unjudged: list[Unjudged] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     spools: dict[str, str] = field(default_factory=dict)
@@ -61,7 +66,7 @@ class _Found:
 
 def audit(config: Config, progress: Progress | None = None) -> Report:
     """Walk, group, read, judge, report. Raises nothing about the data: that is in the report."""
-    return _audited(config, _find, _infos(config), progress)
+    return _audited(config, _find, progress)
 
 
 def audit_checkpoints(
@@ -69,10 +74,10 @@ def audit_checkpoints(
 ) -> Report:
     """The same for checkpoints: one subject for each file, or for files that are one together.
 
-    ``depth``: how much of each file is read.
+    Each is compared with that of the config's baseline, or else with the one that was saved before
+    it. ``depth``: how much of each file is read.
     """
-    infos = _of_kind(SubjectKind.CHECKPOINT)
-    return _audited(config, _find_checkpoints, infos, progress, depth)
+    return _audited(config, _find_checkpoints, progress, depth)
 
 
 def inspect(
@@ -82,33 +87,50 @@ def inspect(
     a speech corpus; an environment is the place itself, under one of its paths."""
     if kind is SubjectKind.ENVIRONMENT:  # a module that is imported must meet no limit of ours
         config = replace(config, memory_limit=0)
-    return _audited(config, partial(_find_subjects, kind), _of_kind(kind), progress, requests)
+    kinds = {kind}
+    if kind is SubjectKind.DATASET and requests.dataset.tokenizer is not None:
+        kinds.add(SubjectKind.TOKENIZER)  # it is looked at with the dataset
+    seek = partial(_find_subjects, kind, frozenset(kinds))
+    return _audited(config, seek, progress, requests)
 
 
 def judge(run: Run, view: RunView, config: Config) -> Report:
     """Judge what is in memory already, as a subject of the run's kind, in this process."""
-    infos = _of_kind(run.subject)
+    found = _Found(frozenset({run.subject}), runs=[run])
+    infos = _of_kinds(found.kinds)
     result = judge_view(view, [id for id in config.rules if id in infos], config.thresholds)
     invocation = Invocation(isolated=False, jobs=1)
-    return _report(config, _Found(runs=[run]), infos, {0: result}, invocation)
+    return _report(config, found, {0: result}, invocation)
 
 
-def _of_kind(kind: SubjectKind) -> dict[str, RuleInfo]:
-    return {id: rule.info for id, rule in REGISTRY.items() if rule.info.subject is kind}
+def _of_kinds(kinds: Set[SubjectKind]) -> dict[str, RuleInfo]:
+    return {id: rule.info for id, rule in REGISTRY.items() if rule.info.subject in kinds}
+
+
+def _matrix(run: Run, found: _Found) -> dict[str, RuleInfo]:
+    """The rules that the run gets a cell of."""
+    return _of_kinds(_ROWS.get(run.subject, frozenset({run.subject})) & found.kinds)
+
+
+_ROWS = {
+    SubjectKind.RUN: frozenset({SubjectKind.RUN, SubjectKind.PAIR}),
+    SubjectKind.CHECKPOINT: frozenset({SubjectKind.CHECKPOINT, SubjectKind.CHECKPOINT_PAIR}),
+    SubjectKind.DATASET: frozenset({SubjectKind.DATASET, SubjectKind.TOKENIZER}),
+}
+"""Subjects that rules about several kinds are applied to."""
 
 
 def _audited(
     config: Config,
     find: Callable[[Config, ExitStack], _Found],
-    infos: Mapping[str, RuleInfo],
     progress: Progress | None,
     asked: Depth | Requests = Depth.TENSORS,
 ) -> Report:
-    """``infos``: the rules of the matrix. ``asked``: what the caller wants beyond them."""
+    """``asked``: what the caller wants beyond the config."""
     started, begin = datetime.now(UTC), time.monotonic()
     with ExitStack() as stack:
         found = find(config, stack)
-        judged = _judge(found, config, infos, progress, asked)
+        judged = _judge(found, config, progress, asked)
     invocation = Invocation(
         started=started.isoformat(timespec="seconds"),
         seconds=round(time.monotonic() - begin, 3),
@@ -116,7 +138,7 @@ def _audited(
         isolated=config.isolation,
         memory_limit_enforced=judged.memory_limited,
     )
-    return _report(config, found, infos, judged.results, invocation)
+    return _report(config, found, judged.results, invocation)
 
 
 def failed(error: str) -> Report:
@@ -127,7 +149,8 @@ def failed(error: str) -> Report:
 
 def _find(config: Config, stack: ExitStack) -> _Found:
     plugins = third_party()
-    found = _Found(readers=(*plugins.readers, *READERS))
+    pairs = {SubjectKind.PAIR} if config.baseline is not None else set()
+    found = _Found(frozenset({SubjectKind.RUN} | pairs), (*plugins.readers, *READERS))
     for root in config.paths:
         found.runs += _runs(root, config, found, stack)
     if config.baseline is not None:
@@ -137,22 +160,27 @@ def _find(config: Config, stack: ExitStack) -> _Found:
 
 
 def _find_checkpoints(config: Config, _: ExitStack) -> _Found:
-    found = _Found()
+    found = _Found(frozenset({SubjectKind.CHECKPOINT, SubjectKind.CHECKPOINT_PAIR}))
     for root in config.paths:
-        for item in _saved(root, config):
-            match item:
-                case Run():
-                    found.runs.append(item)
-                case Unjudged():
-                    found.unjudged.append(item)
-                case StoreError():
-                    found.faults.append(_fault(item))
+        found.runs += _saved(root, config, found)
+    if config.baseline is None:
+        found.references = predecessors(found.runs)
+        return found
+    references = _saved(config.baseline, config, _Found(found.kinds, faults=found.faults))
+    found.references = counterparts(found.runs, references)
+    for run in found.runs:
+        if run not in found.references and files_of(run) not in map(files_of, references):
+            detail = f"{config.baseline} holds nothing to compare it with"
+            fault = Fault(FaultCode.IO, name_of(run), detail, fatal=True)
+            found.faults.append(fault)
     return found
 
 
-def _find_subjects(kind: SubjectKind, config: Config, _: ExitStack) -> _Found:
+def _find_subjects(
+    kind: SubjectKind, kinds: frozenset[SubjectKind], config: Config, _: ExitStack
+) -> _Found:
     """One for each path; what is below a directory is looked up by whoever inspects it."""
-    found = _Found()
+    found = _Found(kinds)
     for path in config.paths:
         home, name = os.path.split(os.path.abspath(path))
         if kind is SubjectKind.ENVIRONMENT:
@@ -166,14 +194,24 @@ def _find_subjects(kind: SubjectKind, config: Config, _: ExitStack) -> _Found:
     return found
 
 
-def _saved(root: str, config: Config) -> Sequence[checkpointing.Found]:
-    """An archive is no store here: most checkpoints are archives themselves."""
+def _saved(root: str, config: Config, found: _Found) -> tuple[Run, ...]:
+    """The checkpoints below a root. An archive is no store here: most checkpoints are archives
+    themselves."""
+    runs: list[Run] = []
     try:
         follow, include, exclude = config.follow_symlinks, config.include, config.exclude
         store = open_store(root, follow, include=include, exclude=exclude)
-        return list(checkpointing.find(store, root))
+        for item in find(store, root):
+            match item:
+                case Run():
+                    runs.append(item)
+                case Unjudged():
+                    found.unjudged.append(item)
+                case StoreError():
+                    found.faults.append(_fault(item))
     except StoreError as error:
-        return [error]
+        found.faults.append(_fault(error))
+    return tuple(runs)
 
 
 def _runs(root: str, config: Config, found: _Found, stack: ExitStack) -> tuple[Run, ...]:
@@ -243,13 +281,10 @@ class _Judged:
 
 
 def _judge(
-    found: _Found,
-    config: Config,
-    infos: Mapping[str, RuleInfo],
-    progress: Progress | None,
-    asked: Depth | Requests,
+    found: _Found, config: Config, progress: Progress | None, asked: Depth | Requests
 ) -> _Judged:
     """Results by number of the run: their order says nothing about when each came in."""
+    infos = _of_kinds(found.kinds)
     settings = Settings(
         rules=tuple(id for id in config.rules if id in infos),
         baseline_rules=tuple(id for id, i in infos.items() if i.subject is SubjectKind.RUN),
@@ -270,8 +305,7 @@ def _judge(
             progress(len(judged.results), len(found.runs))
 
     def carry_out(numbers: Sequence[int]) -> None:
-        runs = found.runs
-        tasks = [Task(n, runs[n], _others(runs[n], found.baselines)) for n in numbers]
+        tasks = [_task(number, found, settings) for number in numbers]
         if not config.isolation:
             judge_here(tasks, settings, finished)
             return
@@ -283,6 +317,17 @@ def _judge(
     if apart := _taken_apart(found, judged):
         carry_out(apart)
     return judged
+
+
+def _task(number: int, found: _Found, settings: Settings) -> Task:
+    """Rules go with a task where they are not those of all."""
+    run = found.runs[number]
+    matrix = _matrix(run, found)
+    rules = tuple(id for id in settings.rules if id in matrix)
+    baselines = _others(run, found.baselines)
+    if run in found.references:
+        baselines = (found.references[run],)
+    return Task(number, run, baselines, None if rules == settings.rules else rules)
 
 
 def _taken_apart(found: _Found, judged: _Judged) -> Sequence[int]:
@@ -301,11 +346,7 @@ def _taken_apart(found: _Found, judged: _Judged) -> Sequence[int]:
 
 
 def _report(
-    config: Config,
-    found: _Found,
-    infos: Mapping[str, RuleInfo],
-    results: dict[int, RunResult],
-    invocation: Invocation,
+    config: Config, found: _Found, results: dict[int, RunResult], invocation: Invocation
 ) -> Report:
     reports: list[SubjectReport] = []
     unjudged = list(found.unjudged)
@@ -313,7 +354,7 @@ def _report(
         result = results[number]
         unjudged += result.unjudged
         if publish.has_subject(result):
-            reports.append(publish.subject_report(run, result, infos))
+            reports.append(publish.subject_report(run, result, _matrix(run, found)))
     return Report(
         schema_version=SCHEMA_VERSION,
         trainproof_version=__version__,
@@ -321,7 +362,7 @@ def _report(
         worst_verdict=worst(report.verdict for report in reports),
         error=None,
         not_judged=publish.not_judged(unjudged),
-        rules=_rules(infos),
+        rules=_rules(_of_kinds(found.kinds)),
         problems=tuple(publish.problem(fault) for fault in _faults(found, results)),
         anchors=dict(config.anchors) or None,
         invocation=invocation,
@@ -330,24 +371,20 @@ def _report(
 
 def _others(run: Run, baselines: Sequence[Run]) -> tuple[Run, ...]:
     """What the run is compared with: never with itself."""
-    own = _files(run)
-    return tuple(one for one in baselines if _files(one) != own)
-
-
-def _files(run: Run) -> frozenset[str]:
-    return frozenset(os.path.realpath(f"{run.root}/{artifact.path}") for artifact in run.artifacts)
+    own = files_of(run)
+    return tuple(one for one in baselines if files_of(one) != own)
 
 
 def _faults(found: _Found, results: dict[int, RunResult]) -> list[Fault]:
     """Those of no run that was judged; a baseline's are met in every run compared with it."""
-    of_baselines = {fault for result in results.values() for fault in result.baseline_faults}
+    judged = set(found.runs)
+    of_baselines = {
+        fault
+        for number, result in results.items()
+        if found.references.get(found.runs[number]) not in judged
+        for fault in result.baseline_faults
+    }
     return [*found.faults, *sorted(of_baselines, key=lambda fault: (fault.artifact, fault.code))]
-
-
-def _infos(config: Config) -> dict[str, RuleInfo]:
-    """The rules of the matrix: those about pairs only where there is something to compare."""
-    kinds = {SubjectKind.RUN} | ({SubjectKind.PAIR} if config.baseline is not None else set())
-    return {id: rule.info for id, rule in REGISTRY.items() if rule.info.subject in kinds}
 
 
 def _rules(infos: Mapping[str, RuleInfo]) -> tuple[RuleEntry, ...]:

@@ -1,4 +1,5 @@
-"""Walk a store for checkpoints, and put together those that consist of several files.
+"""Walk a store for checkpoints, put together those that consist of several files, and say which
+of them are compared.
 
 A file counts as one by its name, or, where its name promises nothing, by its first bytes. What
 the caller names is always judged.
@@ -10,6 +11,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from .checkpoints import Contents, assemble
 from .checkpoints.recognise import layout_of
@@ -130,3 +132,40 @@ def _beside(directory: str, paths: Iterable[str], members: Sequence[Artifact]) -
 
 def _alone(artifact: Artifact) -> Run:
     return Run(artifact.path, artifact.root, (artifact,), SubjectKind.CHECKPOINT)
+
+
+# --- which are compared -------------------------------------------------------------------------
+
+_COUNTED = re.compile(
+    r"(?<![a-z])(checkpoint|ckpt|global_step|step|iter|iteration|epoch)([-_=]?)(\d{1,18})(?!\d)",
+    re.IGNORECASE,
+)
+
+
+def predecessors(runs: Iterable[Run]) -> dict[Run, Run]:
+    """Each checkpoint whose name is that of another one but for a greater number of the training's
+    steps or epochs, and the nearest such one."""
+    chains: defaultdict[tuple[str, str], list[tuple[list[int], Run]]] = defaultdict(list)
+    for run in runs:
+        numbers = [int(found[3]) for found in _COUNTED.finditer(run.id)]
+        if numbers:
+            chains[run.root, _COUNTED.sub(r"\1\2*", run.id)].append((numbers, run))
+    return {
+        later: earlier
+        for chain in chains.values()
+        for (_, earlier), (_, later) in pairwise(sorted(chain, key=lambda one: one[0]))
+    }
+
+
+def counterparts(runs: Sequence[Run], references: Sequence[Run]) -> dict[Run, Run]:
+    """Each checkpoint and the only reference, or else the one that lies at the same place below its
+    root. A checkpoint is not compared with itself."""
+    by_id = {one.id: one for one in references}
+    (only,) = references if len(references) == 1 else (None,)
+    found = {run: only or by_id.get(run.id) for run in runs}
+    return {run: one for run, one in found.items() if one and files_of(one) != files_of(run)}
+
+
+def files_of(run: Run) -> frozenset[str]:
+    """Where its files really are: equal for two names of one run."""
+    return frozenset(os.path.realpath(f"{one.root}/{one.path}") for one in run.artifacts)

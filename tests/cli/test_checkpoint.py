@@ -74,3 +74,30 @@ def test_a_report_never_overwrites_a_checkpoint(saved: Path) -> None:
     before = path.read_bytes()
     assert run("checkpoint", path, "--json", path).returncode == 2
     assert path.read_bytes() == before
+
+
+def test_a_checkpoint_is_compared_with_an_earlier_one(tmp_path: Path) -> None:
+    write(tmp_path / "step_1.pt", torch_bytes())
+    write(tmp_path / "step_2.pt", torch_bytes({**HEALTHY, "fc.bias": [0.25, 4.0], "new": [1.0]}))
+    done = run("checkpoint", "step_2.pt", "--against", "step_1.pt", cwd=tmp_path)
+    lines = done.stdout.splitlines()
+    at = lines.index("step_2.pt since step_1.pt")
+    assert lines[at + 1] == "  from step 1 to step 2: 1 added, 1 moved, 1 same"
+    assert [line.split() for line in lines[at + 3 : at + 5]] == [
+        ["new", "added", "float32", "1", "-", "-"],
+        ["fc.bias", "moved", "float32", "2", "50.00", "%", "0.55902", "->", "4.0078"],
+    ]
+    assert "TP-CKPT-DRIFT" in done.stdout
+    assert done.returncode == 0
+
+
+def test_a_reference_that_is_not_there_cannot_be_judged(saved: Path) -> None:
+    done = run("checkpoint", saved / "good.pt", "--against", saved / "nowhere.pt")
+    assert done.returncode == 2
+
+
+def test_a_report_never_overwrites_what_is_compared_with(saved: Path) -> None:
+    path = saved / "bad.safetensors"
+    before = path.read_bytes()
+    assert run("checkpoint", saved / "good.pt", "--against", path, "--json", path).returncode == 2
+    assert path.read_bytes() == before

@@ -73,3 +73,16 @@ def test_sizes_have_three_digits(count: int, text: str) -> None:
 )
 def test_none_and_all_are_told_only_where_they_are_true(part: int, whole: int, text: str) -> None:
     assert _share(part, whole) == text
+
+
+def test_of_many_that_changed_the_first_are_shown(tmp_path: Path) -> None:
+    for step in (1, 2):
+        values = {f"layer.{i}": [1.0 * step, 2.0] for i in range(30)}
+        write(tmp_path / f"step_{step}.pt", torch_bytes(values))
+    found = api.audit_checkpoints(Config(paths=(str(tmp_path),), isolation=False))
+    text = checkpoints(found).decode()
+    assert "from step 1 to step 2: 30 moved" in text
+    assert "and 10 more: --tensors tells them" in text
+    whole = checkpoints(found, tensors=True).decode()
+    assert "10 more: --tensors" not in whole
+    assert whole.count("  moved ") == 30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -33,17 +34,30 @@ def checkpoint(
             " the last can lead to a PASS.",
         ),
     ] = Depth.TENSORS,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            "--baseline",
+            metavar="PATH",
+            help="Compare with this earlier checkpoint, or with those in this directory, instead of"
+            " each with the one that was saved before it.",
+        ),
+    ] = None,
     *,
     options: Options,
 ) -> None:
     """Judge saved checkpoints without loading them: whole, undamaged, safe, finite.
 
     Nothing that a file names is imported or called. Files that are one checkpoint together
-    (shards, a directory of a trainer) are judged together.
+    (shards, a directory of a trainer) are judged together. Checkpoints of one training
+    (checkpoint-500, checkpoint-1000) are compared with one another: what moved, what did not.
     """
-    text = partial(_text, tensors=tensors)
     run(
-        tuple(paths), options, text, lambda config, seen: api.audit_checkpoints(config, depth, seen)
+        tuple(paths),
+        replace(options, baseline=baseline),
+        partial(_text, tensors=tensors),
+        lambda config, seen: api.audit_checkpoints(config, depth, seen),
     )
 
 

@@ -6,10 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from trainproof.model.outcome import Level
 from trainproof.model.report import (
+    CheckpointDrift,
     CheckpointSummary,
     FailOn,
+    Number,
     Report,
     SubjectReport,
+    TensorDifference,
     TensorSummary,
     Verdict,
 )
@@ -20,6 +23,10 @@ from .view import by_severity, full_path, holes, meaning, name, plural, ranked, 
 
 FILES = 500
 """Files that get a line; the report has all of them."""
+CHANGES = 20
+LEAST_CHANGES = 3
+"""Tensors that changed that get a line: of all checkpoints together, and at least of each. The
+report has all of them."""
 HOLES = 20
 _VERDICT_CELLS = max(map(len, Verdict))
 _NAME_CELLS = 44
@@ -38,10 +45,12 @@ def checkpoints(
     fail_on: FailOn = FailOn.FAIL,
     ascii: bool = False,
 ) -> bytes:
-    """A line for each file, worst checkpoint first; the findings; what could not be checked.
+    """A line for each file, worst checkpoint first; what changed since the checkpoint before; the
+    findings; what could not be checked.
 
-    ``tensors``: also a line for each tensor. ``quiet``: checkpoints that are not PASS, and the
-    exit code. ``verbose``: nothing is capped, and INFO findings are told.
+    ``tensors``: also a line for each tensor, and for each that changed. ``quiet``: checkpoints
+    that are not PASS, and the exit code. ``verbose``: nothing is capped, and INFO findings are
+    told.
     """
     style = Style(color, width, ascii)
     subjects = ranked(report)
@@ -54,6 +63,7 @@ def checkpoints(
     lines += _files(style, subjects, verbose)
     if not quiet:
         lines += _tensors(style, subjects) if tensors else ()
+        lines += _changes(style, subjects, tensors or verbose)
         lines += _findings(style, subjects, verbose)
         lines += _open(style, report, verbose)
     lines += ["", *style.wrap(meaning(report, fail_on), "")]
@@ -144,13 +154,67 @@ def _tensors(style: Style, subjects: Sequence[SubjectReport]) -> Iterator[str]:
 
 
 def _row(one: TensorSummary, wide: int) -> str:
-    shape = "-" if one.shape is None else "x".join(map(str, one.shape)) or "scalar"
+    shape = _sizes(one.shape) or "-"
     said = f"{fit(printable(one.name), wide)}  {fit(printable(one.dtype), 10)} {fit(shape, 18)}"
     if one.unread:
         return f"{said} {printable(one.unread)}"
     zero = _share(one.zeros, one.elements) if one.elements else "-"
     largest = "-" if one.absmax is None else number(one.absmax)
     return f"{said} {one.nan + one.inf:>12,} {zero:>8} {largest:>11}"
+
+
+# Changes -----------------------------------------------------------------------------------
+
+
+def _changes(style: Style, subjects: Sequence[SubjectReport], whole: bool) -> Iterator[str]:
+    """What is between each checkpoint and the one that it was compared with."""
+    compared = [(subject, one) for subject in subjects if (one := subject.drift) is not None]
+    for subject, drift in compared:
+        told = [one for one in drift.tensors if one.change != "same"]
+        shown = told if whole else told[: max(LEAST_CHANGES, CHANGES // len(compared))]
+        yield ""
+        yield style.title(f"{printable(name(subject))} since {printable(drift.reference)}")
+        yield from style.wrap(_summed(drift), "  ", "    ")
+        if shown:
+            wide = min(_TENSOR_CELLS, max([4, *(cells(printable(one.name)) for one in shown)]))
+            head = f"{'change':9} {'type':18} {'shape':18} {'same':>8} {'norm':>20}"
+            yield style.paint(f"  {fit('name', wide)}  {head}", "faint")
+        yield from (f"  {_changed(one, wide)}" for one in shown)
+        if len(told) > len(shown):
+            yield f"  and {len(told) - len(shown):,} more: --tensors tells them"
+
+
+def _summed(drift: CheckpointDrift) -> str:
+    steps = ""
+    if drift.step is not None and drift.step_before is not None:
+        steps = f"from step {drift.step_before:,} to step {drift.step:,}: "
+    counts = (f"{count:,} {change}" for change, count in drift.changes.items())
+    return f"{steps}{', '.join(counts) or 'no tensors'}"
+
+
+def _changed(one: TensorDifference, wide: int) -> str:
+    share = _share(one.identical, one.compared) if one.compared else "-"
+    norms = f"{_norm(one.norm_before)} -> {_norm(one.norm)}" if one.norm is not None else "-"
+    types = _both(one.dtype_before, one.dtype)
+    shapes = _both(_sizes(one.shape_before), _sizes(one.shape))
+    named = fit(printable(one.name), wide)
+    line = f"{named}  {fit(printable(one.change), 9)} {fit(types, 18)} {fit(shapes, 18)}"
+    return f"{line} {share:>8} {norms:>20}" + (f"  {printable(one.unread)}" if one.unread else "")
+
+
+def _both(before: str | None, now: str | None) -> str:
+    """One where they agree, or where there is only one."""
+    if before is None or now is None or before == now:
+        return printable(now or before or "-")
+    return printable(f"{before} -> {now}")
+
+
+def _sizes(shape: tuple[int, ...] | None) -> str | None:
+    return None if shape is None else "x".join(map(str, shape)) or "scalar"
+
+
+def _norm(value: Number | None) -> str:
+    return "-" if value is None else number(value)
 
 
 # Findings, gaps ----------------------------------------------------------------------------

@@ -62,7 +62,7 @@ class Baselines:
         key = run, faults, depth
         if key not in self._saved:
             view = view_of(run, faults, settings, depth, partial(progress.at, Phase.BASELINE))
-            self._saved = {key: replace(view, id=_name(run))}
+            self._saved = {key: replace(view, id=name_of(run))}
         return self._saved[key]
 
 
@@ -76,7 +76,7 @@ def _view(
         lost = artifact.path in broken
         readings.append(Reading(artifact) if lost else read(artifact, settings))
     tags = {tag: role for role, tag in settings.tags}
-    return replace(assemble(run.id, readings, faults, tags), id=_name(run))
+    return replace(assemble(run.id, readings, faults, tags), id=name_of(run))
 
 
 def _judged(view: RunView, settings: Settings, progress: Progress, first: int) -> RunView:
@@ -90,9 +90,9 @@ def _judged(view: RunView, settings: Settings, progress: Progress, first: int) -
     return replace(view, failed=tuple(failed))
 
 
-def _name(run: Run) -> str:
+def name_of(run: Run) -> str:
     """As the caller would spell it: a root that is one file has a run named after it."""
-    (only, *more) = run.artifacts
-    if not more and run.root.rstrip("/").rpartition("/")[2] == only.path:
+    paths = [artifact.path for artifact in run.artifacts]
+    if paths == [run.root.rstrip("/").rpartition("/")[2]]:
         return run.root
     return run.root if run.id == "." else f"{run.root.rstrip('/')}/{run.id}"

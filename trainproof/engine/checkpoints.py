@@ -189,7 +189,7 @@ def _checkpoint(
     files = tuple(one.file for one in readings if one.file is not None)
     lost = tuple(one.artifact.path for one in readings if one.file is None and not one.part)
     saved = Checkpoint(files, depth, tuple(_sets(run, settings, files)), lost)
-    return replace(saved, step=step_of(run.id, saved))
+    return replace(saved, step=step_of(f"{run.root.rpartition('/')[2]}/{run.id}", saved))
 
 
 def _sets(
