@@ -60,6 +60,7 @@ TRAINER_LOGS = frozenset(
 DIRECTORY_LOGS = TRAINER_LOGS | {
     *("metrics.csv", "results.csv", "results.txt"),  # Lightning; Ultralytics and YOLOv5
     *("metrics.json", "log.txt"),  # Detectron2, DETR
+    "metrics.jsonl",  # ClearML
     *("progress.csv", "result.json"),  # RLlib and baselines: the same run twice
     *("cout.txt", "run.json"),  # Sacred, beside its metrics.json
     *("loss.tsv", "training.log"),  # Flair
@@ -78,6 +79,9 @@ SPLITS = re.compile(
 SPLIT_TABLES = frozenset({"learn_error.tsv", "test_error.tsv"})
 """What CatBoost writes beside such a sub-directory, of which there may be only one."""
 
+MONITOR = re.compile(r"(?:.+\.)?monitor\.csv", re.DOTALL)
+"""Returns of the episodes in one environment of a training by reinforcement."""
+
 _SCALARS = re.compile(r".+_\D+", re.DOTALL)
 """``add_scalars`` writes to ``tag_key/``; a name that ends in a number is rather a run."""
 _HPARAMS = re.compile(r"\d{9,}\.\d+")
@@ -87,6 +91,9 @@ _ORIGIN = re.compile(r"tfevents\.\d+\.(?P<host>.+?)(?:\.(?P<pid>\d+)\.\d+)?(?:\.
 
 FAMILIES = {"csv": "table", "tsv": "table", "json": "json", "jsonl": "json", "ndjson": "json"}
 """Suffixes of logs that are of one kind; whatever is not named here is text."""
+READ_AS = {"csv": "table", "json": "json", "jsonl": "json", "text": "text"}
+"""The same, by the reader: what a log holds goes before what it is called."""
+
 _SUFFIX = re.compile(
     r"(?:\.(?:csv|tsv|json|jsonl|ndjson|log|txt|out|err)|(?<=\.log)\.\d{1,4})$", re.IGNORECASE
 )
@@ -243,11 +250,18 @@ def _lone(members: Iterable[Artifact]) -> Mapping[str, str]:
         name = bare(_split(artifact.path)[1])
         if artifact.kind is not Kind.LOG or _is_events(artifact) or name in TRAINER_LOGS:
             continue
+        if MONITOR.fullmatch(name):
+            continue
         stem = _stem(name)
-        stems[FAMILIES.get(name.rpartition(".")[2].lower(), "text")].add(stem)
+        stems[_family(artifact.reader, name)].add(stem)
         if name not in DIRECTORY_LOGS:
             lone[artifact.path] = stem
     return lone if any(len(found) > 1 for found in stems.values()) else {}
+
+
+def _family(reader: str, name: str) -> str:
+    """What kind of log it is: a table may be called ``training.log`` (Keras)."""
+    return READ_AS.get(reader) or FAMILIES.get(name.rpartition(".")[2].lower(), "text")
 
 
 def _stem(path: str) -> str:

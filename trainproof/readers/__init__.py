@@ -15,6 +15,9 @@ from .json_document import JsonDocument
 from .jsonl import JsonLines
 from .mlflow import MlflowMetric, MlflowParam, MlflowRun
 from .mlflow_db import MlflowDatabase
+from .monitor import Monitor
+from .named_only import Aim
+from .offline import ClearMl, Neptune
 from .sacred import SacredMetrics, SacredRun
 from .settings import JsonSettings, YamlSettings
 from .tfevents import TfEvents
@@ -32,6 +35,9 @@ READERS: tuple[Reader, ...] = (
     MlflowRun(),
     MlflowParam(),
     MlflowDatabase(),
+    Aim(),
+    Neptune(),
+    ClearMl(),
     Wandb(),
     WandbSummary(),
     CatBoostTable(),
@@ -41,6 +47,7 @@ READERS: tuple[Reader, ...] = (
     EvalsResult(),
     BoostingLog(),
     YoloResults(),
+    Monitor(),
     JsonDocument(),
     JsonLines(),
     JsonSettings(),

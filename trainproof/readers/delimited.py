@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import BinaryIO
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.data import Facts, FaultCode, Floats, Item, NotJudgeable, Role
 
-from .interface import HEAD, Options
+from .interface import HEAD, Follower, Options
 from .json_text import loads, uncollected
 from .names import axis_rank, classify
 from .sheet import ABSENT, BARE, MAX_COLUMNS, Row, Sheet, number
@@ -73,17 +74,70 @@ class Delimited:
         return any(number(cell) is not None for cell in layout.cells(rows[1]))
 
     def read(self, artifact: Artifact, stream: BinaryIO, options: Options) -> Iterator[Item]:
-        faults = FaultLog(artifact.path)
-        sheet = Sheet(faults)
+        rows = _Rows(artifact, options)
+        rows.feed(stream)
+        return rows.told(rows.sheet)
+
+    def follow(self, artifact: Artifact, options: Options) -> Follower:
+        return _Rows(artifact, options, growing=True)
+
+
+class _Rows:
+    """The rows of one file, as far as it was read."""
+
+    def __init__(self, artifact: Artifact, options: Options, *, growing: bool = False) -> None:
+        self._path, self._options = artifact.path, options
+        self._faults = FaultLog(artifact.path)
+        self._source = TextSource(BytesIO(), self._faults, growing)
+        self._layout: _Layout | None = None
+        self._table: _Table | None = None
+        self._ends = False
+        self.sheet = Sheet(self._faults)
+
+    def feed(self, stream: BinaryIO) -> None:
+        self._source.stream = stream
         with uncollected():
-            layout = _fill(TextSource(stream, faults), artifact.path, sheet, faults)
+            for block in self._source.blocks():
+                if not self._ends:
+                    self._add(block)
+                if self._ends:
+                    return
+
+    def _add(self, block: Block) -> None:
+        """``_ends``: what follows need not be read."""
+        rest: Block | None = block
+        if self._table is None:
+            rest = self._begin(block)
+        if rest is not None and self._table is not None:
+            self._table.add(rest)
+        sheet = self.sheet
+        self._ends |= sheet.full or (sheet.rows >= ENOUGH and sheet.no_log() is not None)
+
+    def _begin(self, block: Block) -> Block | None:
+        """Take the layout from the first block; the block without the lines up to the header."""
+        self._layout, rest = _begin(block, self._path)
+        if self._layout is None:
+            detail = f"the first line is not one of a table of 2 to {MAX_COLUMNS} columns"
+            self._faults.add(FaultCode.CORRUPT, detail, fatal=True)
+        if self._layout is None or self._layout.hopeless:
+            self._ends = True
+        else:
+            self._table = _Table(self._layout, self._path, self.sheet, self._faults)
+        return rest
+
+    def items(self) -> Iterator[Item]:
+        return self.told(self.sheet.copy())
+
+    def told(self, sheet: Sheet) -> Iterator[Item]:
+        """What there is to say of the rows."""
+        layout = self._layout
         if layout is not None and not layout.header and sheet.rows == 1:
             yield NotJudgeable(Content.HEADER_ONLY, "one row and no header")
             return
         if layout is not None and layout.hopeless:
             yield NotJudgeable(Content.NOT_A_LOG, "no step, no epoch and no training column")
             return
-        yield from sheet.items(options, _facts(sheet))
+        yield from sheet.items(self._options, _facts(sheet))
 
 
 def _facts(sheet: Sheet) -> Facts:
@@ -182,27 +236,6 @@ def _is_coati(cells: Sequence[str], path: str) -> bool:
     if len(cells) != len(COATI) or not name.startswith("log") or step is None or share is None:
         return False
     return step > 0 and step % 100 in (0, 99) and 0 <= share <= 1
-
-
-def _fill(source: TextSource, path: str, sheet: Sheet, faults: FaultLog) -> _Layout | None:
-    """Read the table into the sheet; the layout that it begins with."""
-    layout: _Layout | None = None
-    table: _Table | None = None
-    for block in source.blocks():
-        rest: Block | None = block
-        if table is None:
-            layout, rest = _begin(block, path)
-            if layout is None:
-                detail = f"the first line is not one of a table of 2 to {MAX_COLUMNS} columns"
-                faults.add(FaultCode.CORRUPT, detail, fatal=True)
-            if layout is None or layout.hopeless:
-                return layout
-            table = _Table(layout, path, sheet, faults)
-        if rest is not None:
-            table.add(rest)
-        if sheet.full or (sheet.rows >= ENOUGH and sheet.no_log() is not None):
-            break
-    return layout
 
 
 def _begin(block: Block, path: str) -> tuple[_Layout | None, Block | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, runtime_checkable
 
 from trainproof.model.artifact import Artifact, Kind
 from trainproof.model.data import Item
@@ -36,3 +36,23 @@ class Reader(Protocol):
     def read(self, artifact: Artifact, stream: BinaryIO, options: Options) -> Iterator[Item]:
         """Yield columns, facts and faults; or one NotJudgeable when there is no series."""
         ...
+
+
+class Follower(Protocol):
+    """A reader half-way through a file that grows."""
+
+    def feed(self, stream: BinaryIO) -> None:
+        """Read the stream from its position to its end; what follows the last whole record is
+        kept until the rest of it comes."""
+        ...
+
+    def items(self) -> Iterator[Item]:
+        """What ``read`` would yield if the file ended with the last whole record."""
+        ...
+
+
+@runtime_checkable
+class Growing(Protocol):
+    """A reader of a format that writers append to."""
+
+    def follow(self, artifact: Artifact, options: Options) -> Follower: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import BytesIO
 from typing import BinaryIO
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.data import Facts, FaultCode, Item, NotJudgeable
 
-from .interface import HEAD, Options
+from .interface import HEAD, Follower, Options
 from .json_text import loads, loads_leniently, loads_partial, uncollected
 from .sheet import Row, Sheet
 from .text import Block, FaultLog, TextSource, decode_head
@@ -36,22 +37,46 @@ class JsonLines:
         return len(lines) == 1 and _is_record(lines[0], partial=True)
 
     def read(self, artifact: Artifact, stream: BinaryIO, options: Options) -> Iterator[Item]:
-        faults = FaultLog(artifact.path)
-        sheet = Sheet(faults)
-        with uncollected():
-            for block in TextSource(stream, faults).blocks():
-                _add(block, sheet, faults)
-                if sheet.full or (sheet.rows >= ENOUGH and sheet.no_log() is not None):
-                    break
-        if sheet.rows == 1 and artifact.path.endswith(".json"):
-            summary = NotJudgeable(Content.SUMMARY_ONLY, "one record, no series")
-            yield sheet.no_log() or summary
-            return
-        yield from sheet.items(options, _facts(sheet))
+        lines = _Lines(artifact, options)
+        lines.feed(stream)
+        return _items(artifact, options, lines.sheet)
+
+    def follow(self, artifact: Artifact, options: Options) -> Follower:
+        return _Lines(artifact, options, growing=True)
 
 
 ENOUGH = 1000
 """Rows after which a file that shows no training column is not read to its end."""
+
+
+class _Lines:
+    """The rows of one file, as far as it was read."""
+
+    def __init__(self, artifact: Artifact, options: Options, *, growing: bool = False) -> None:
+        self._artifact, self._options = artifact, options
+        self._faults = FaultLog(artifact.path)
+        self._source = TextSource(BytesIO(), self._faults, growing)
+        self.sheet = Sheet(self._faults)
+
+    def feed(self, stream: BinaryIO) -> None:
+        self._source.stream = stream
+        sheet = self.sheet
+        with uncollected():
+            for block in self._source.blocks():
+                _add(block, sheet, self._faults)
+                if sheet.full or (sheet.rows >= ENOUGH and sheet.no_log() is not None):
+                    break
+
+    def items(self) -> Iterator[Item]:
+        return _items(self._artifact, self._options, self.sheet.copy())
+
+
+def _items(artifact: Artifact, options: Options, sheet: Sheet) -> Iterator[Item]:
+    if sheet.rows == 1 and artifact.path.endswith(".json"):
+        summary = NotJudgeable(Content.SUMMARY_ONLY, "one record, no series")
+        yield sheet.no_log() or summary
+        return
+    yield from sheet.items(options, _facts(sheet))
 
 
 def _is_record(line: str, *, partial: bool = False) -> bool:

@@ -16,10 +16,11 @@ from typing import BinaryIO
 import numpy as np
 
 from trainproof.model.artifact import Artifact, Content, Kind
-from trainproof.model.data import Axis, Column, Facts, FaultCode, Ints, Item, NotJudgeable
+from trainproof.model.data import Column, Facts, FaultCode, Item, NotJudgeable
 
 from .hyperparameters import declares, facts_of
 from .interface import HEAD, Options
+from .scalars import placed
 from .text import FaultLog, TextSource
 
 LINE = re.compile(rb"(\d{12,14}) (-?(?:\d[\d.]*(?:e[+-]?\d+)?|inf|nan)) (-?\d{1,16})(?: .*)?", re.I)
@@ -74,14 +75,6 @@ def metric_name(path: str) -> str:
             return "/".join(parts[at + 1 :])
     last = len(parts) - 1 - parts[::-1].index("metrics") if "metrics" in parts[:-1] else -2
     return "/".join(parts[last + 1 :])
-
-
-def placed(steps: array[int]) -> tuple[Ints, Axis]:
-    """The steps of a metric. All are 0 where the user gave none: then the points are numbered."""
-    found = np.frombuffer(steps, dtype=np.int64)
-    if len(found) > 1 and not found.any():
-        return np.arange(len(found), dtype=np.int64), Axis.INDEX
-    return found, Axis.STEP
 
 
 @dataclass(slots=True)

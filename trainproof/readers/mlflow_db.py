@@ -11,20 +11,16 @@ MLflow stores NaN as 0 with ``is_nan``, and infinities as the largest float64.
 from __future__ import annotations
 
 import sqlite3
-from array import array
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
 from typing import BinaryIO
-
-import numpy as np
 
 from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.data import Column, Facts, Fault, FaultCode, Item, NotJudgeable, Parts
 
 from .hyperparameters import facts_of
 from .interface import Options
-from .mlflow import placed
+from .scalars import Scalars, TooMany, is_count
 
 MAGIC = b"SQLite format 3\0"
 NAMES = ("mlflow", "mlruns")
@@ -33,9 +29,6 @@ SUFFIXES = (".db", ".sqlite", ".sqlite3")
 MAX_DATABASE = 256 << 20
 """Bytes of a database, which is held in memory twice."""
 
-MAX_COLUMNS = 4096
-MAX_POINTS = 1 << 24
-MAX_STEP = 2**53
 MAX_SETTINGS = 10_000
 MAX_RUNS = 1_000_000
 MAX_CELL = 1 << 20
@@ -86,17 +79,13 @@ class MlflowDatabase:
         try:
             with closing(_opened(data)) as database:
                 yield from _items(database, artifact.part)
-        except _TooMany as error:
+        except TooMany as error:
             yield fault(FaultCode.TOO_LARGE, str(error))
         except (sqlite3.Error, ValueError, OverflowError) as error:
             # a ValueError: the message of SQLite cites bytes that are no UTF-8
             interrupted = isinstance(error, sqlite3.OperationalError) and "interrupt" in str(error)
             code = FaultCode.TOO_LARGE if interrupted else FaultCode.CORRUPT
             yield fault(code, f"SQLite: {error}"[:MAX_DETAIL])
-
-
-class _TooMany(Exception):
-    """More points or metrics than are kept."""
 
 
 def _opened(data: bytes) -> sqlite3.Connection:
@@ -142,36 +131,13 @@ def _items(database: sqlite3.Connection, part: str) -> Iterator[Item]:
     yield Facts(finished=FINISHED.get(str(status))).over(settings)
 
 
-@dataclass(slots=True)
-class _Metric:
-    values: array[float] = field(default_factory=lambda: array("d"))
-    steps: array[int] = field(default_factory=lambda: array("q"))
-    walls: array[float] = field(default_factory=lambda: array("d"))
-
-    def column(self, name: str) -> Column:
-        steps, axis = placed(self.steps)
-        values, walls = np.frombuffer(self.values), np.frombuffer(self.walls)
-        return Column(name, steps, values, axis, walls=walls)
-
-
 def _columns(database: sqlite3.Connection, run: object) -> Iterator[Column]:
-    metrics: dict[str, _Metric] = {}
-    for total, (key, value, clock, step, is_nan) in enumerate(database.execute(METRICS, (run,))):
-        number = _number(value, is_nan)
-        if number is None or not _counts(step) or not _counts(clock):
-            continue
-        metric = metrics.setdefault(str(key), _Metric())
-        metric.values.append(number)
-        metric.steps.append(step)
-        metric.walls.append(clock / 1000)
-        if total > MAX_POINTS or len(metrics) > MAX_COLUMNS:
-            raise _TooMany(f"more than {MAX_COLUMNS} metrics or {MAX_POINTS} points")
-    for name, metric in metrics.items():
-        yield metric.column(name)
-
-
-def _counts(value: object) -> bool:
-    return isinstance(value, int) and abs(value) < MAX_STEP
+    points = Scalars()
+    for key, value, clock, step, is_nan in database.execute(METRICS, (run,)):
+        measured = _number(value, is_nan)
+        if measured is not None and is_count(step) and is_count(clock):
+            points.add(str(key), step, measured, clock / 1000)
+    yield from points.columns()
 
 
 def _number(value: object, is_nan: object) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -261,6 +261,15 @@ class Sheet:
             line = self._lines[-1] if self._lines else None
             self.faults.add(FaultCode.TOO_LARGE, detail, line, fatal=True)
         return self.full
+
+    def copy(self) -> Sheet:
+        """A sheet of the same rows: this one can be filled further while columns of the copy, which
+        share its memory, are in use."""
+        groups = {
+            names: _Group(group.rows[:], {name: group.values[name][:] for name in group.values})
+            for names, group in self._groups.items()
+        }
+        return replace(self, _groups=groups, _lines=self._lines[:], _held_out=self._held_out[:])
 
     # --- judging -----------------------------------------------------------------------------
 

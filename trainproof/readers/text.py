@@ -111,17 +111,26 @@ class Line:
 
 @dataclass(slots=True)
 class TextSource:
-    """A stream as blocks of lines. I/O errors end it and become a fatal fault."""
+    """A stream as blocks of lines. I/O errors end it and become a fatal fault.
+
+    ``growing``: the end of the stream is not the end of the text. What follows the last line end
+    is kept, and ``blocks`` is asked again once ``stream`` holds more.
+    """
 
     stream: BinaryIO
     faults: FaultLog
+    growing: bool = False
     _rest: bytes = field(default=b"", init=False)
     _skipping: bool = field(default=False, init=False)
     _line: int = field(default=1, init=False)
+    _at_end: bool = field(default=False, init=False)
+    _begun: Iterator[bytes] | None = field(default=None, init=False)
 
     def blocks(self) -> Iterator[Block]:
         """The text in blocks of about ``CHUNK`` bytes, each ending at a line end."""
-        for data in self.chunks():
+        if self._begun is None:
+            self._begun = self.chunks()
+        for data in self._begun:
             cut = data.rfind(b"\n") + 1
             if cut:
                 yield from self._ended(data, cut)
@@ -129,6 +138,8 @@ class TextSource:
                 self._rest += data
             if len(self._rest) > MAX_LINE:
                 self._drop()
+            if self.growing and self._at_end:
+                return
         if self._rest and not self._skipping:
             yield Block(self._rest, self._line)
 
@@ -179,7 +190,9 @@ class TextSource:
             yield _unified(held, lone_cr)
 
     def _raw(self) -> Iterator[bytes]:
-        while data := self._read():
+        """Where the text grows, an empty piece stands for the end of what there is so far."""
+        while (data := self._read()) or self.growing:
+            self._at_end = not data
             yield data
 
     def _read(self) -> bytes:

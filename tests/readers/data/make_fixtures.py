@@ -1,8 +1,10 @@
 """Make the small logs in this folder with the frameworks themselves.
 
-    python make_fixtures.py mlflow wandb catboost xgboost lightgbm sacred dvclive
+    python make_fixtures.py mlflow wandb catboost xgboost lightgbm sacred dvclive neptune clearml \
+        keras lightning transformers stable_baselines3
 
-Each name needs its package. What says where and by
+Each name needs its package (mlflow also sqlalchemy and alembic, keras and the two below also torch,
+lightning also tensorboard, transformers also accelerate). What says where and by
 whom a log was made (hosts, users, paths, ids) is replaced, so that a second run differs in clocks
 only. ``VERSIONS.txt`` tells what the committed files were made with.
 """
@@ -11,9 +13,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import re
 import shutil
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -26,21 +30,10 @@ LOSSES = [2.0, 1.5, NAN, 1.25, INF, 1.0]
 
 
 def mlflow(work: Path) -> None:
-    """Two runs in the file store; the second failed."""
+    """Two runs in the file store, and in a database; the second failed."""
     os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
-    from mlflow import MlflowClient  # noqa: PLC0415
-
-    client = MlflowClient(f"file:{work}/mlruns")
-    clock = 1_700_000_000_000
-    for status in ("FINISHED", "FAILED"):
-        run = client.create_run("0", start_time=clock).info.run_id
-        for name, setting in (("learning_rate", 0.001), ("epochs", 3), ("activation", "relu")):
-            client.log_param(run, name, setting)
-        for step, value in enumerate(LOSSES):
-            client.log_metric(run, "train/loss", value, clock + 1000 * step, 10 * step)
-            client.log_metric(run, "no_step", value, clock + 1000 * step)
-        client.log_metric(run, "val/acc", 0.5, clock, 50)
-        client.set_terminated(run, status, end_time=clock + 9000)
+    _log_to_mlflow(f"file:{work}/mlruns")
+    _log_to_mlflow(f"sqlite:///{work}/mlflow.db")
     out = _emptied("mlflow")
     runs = sorted(p.parent for p in (work / "mlruns" / "0").glob("*/metrics"))
     runs.sort(key=lambda run: "status: 4" in (run / "meta.yaml").read_text())
@@ -51,6 +44,43 @@ def mlflow(work: Path) -> None:
         meta = (run / "meta.yaml").read_text().replace(run.name, kept.name)
         meta = re.sub(r"(?m)^(artifact_uri|user_id|run_name): .*", r"\1: x", meta)
         (kept / "meta.yaml").write_text(meta)
+    shutil.copy(work / "mlflow.db", out / "mlflow.db")
+    _anonymise(out / "mlflow.db")
+
+
+def _log_to_mlflow(uri: str) -> None:
+    from mlflow import MlflowClient  # noqa: PLC0415
+
+    client = MlflowClient(uri)
+    clock = 1_700_000_000_000
+    for status in ("FINISHED", "FAILED"):
+        run = client.create_run("0", start_time=clock).info.run_id
+        for name, setting in (("learning_rate", 0.001), ("epochs", 3), ("activation", "relu")):
+            client.log_param(run, name, setting)
+        for step, value in enumerate(LOSSES):
+            client.log_metric(run, "train/loss", value, clock + 1000 * step, 10 * step)
+            client.log_metric(run, "no_step", value, clock + 1000 * step)
+        client.log_metric(run, "val/acc", 0.5, clock, 50)
+        client.set_terminated(run, status, end_time=clock + 9000)
+
+
+def _anonymise(path: Path) -> None:
+    """Keep the tables of runs, with ids that every run of this script gives them, and no names."""
+    kept = ("runs", "metrics", "latest_metrics", "params", "experiments")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
+        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for (table,) in tables:
+            if table not in kept and not table.startswith("sqlite_"):
+                database.execute(f"DROP TABLE {table}")
+        runs = database.execute("SELECT run_uuid FROM runs ORDER BY status DESC").fetchall()
+        for number, (run,) in enumerate(runs):
+            for table in ("runs", "metrics", "latest_metrics", "params"):
+                where = (f"{number:032x}", run)
+                database.execute(f"UPDATE {table} SET run_uuid = ? WHERE run_uuid = ?", where)
+        database.execute("UPDATE runs SET name = 'x', user_id = 'x', artifact_uri = 'x'")
+        database.execute("UPDATE experiments SET artifact_location = 'x'")
+        database.execute("PRAGMA page_size = 1024")
+        database.execute("VACUUM")
 
 
 def wandb(work: Path) -> None:
@@ -171,6 +201,159 @@ def dvclive(work: Path) -> None:
     shutil.copytree(work / "dvclive" / "plots", _emptied("dvclive") / "plots")
 
 
+def neptune(work: Path) -> None:
+    os.chdir(work)
+    import neptune as library  # noqa: PLC0415
+
+    run = library.init_run(
+        mode="offline", project="w/p", capture_hardware_metrics=False, capture_stdout=False,
+        capture_stderr=False, capture_traceback=False, source_files=[], git_ref=False,
+    )  # fmt: skip
+    for step, value in enumerate(LOSSES):
+        if math.isfinite(value):  # the client leaves out what is not
+            run["train/loss"].append(value, step=10 * step)
+        run["val/acc"].append(0.1 * step)
+    run["parameters"] = {"learning_rate": 0.001, "epochs": 3}
+    run.stop()
+    (made,) = work.glob(".neptune/offline/*/data-1.log")
+    lines = [json.loads(line) for line in made.read_text().splitlines()]
+    for operation in (line["obj"] for line in lines):
+        if operation["path"][0] in ("sys", "monitoring", "source_code") and "value" in operation:
+            operation["value"] = "x"
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (_emptied("neptune") / "data-1.log").write_text(text)
+
+
+def clearml(work: Path) -> None:
+    os.environ["HOME"] = str(work)  # where its cache is
+    from clearml import Task  # noqa: PLC0415
+
+    Task.set_offline(True)
+    task = Task.init(
+        "p", "t", auto_connect_frameworks=False, auto_connect_arg_parser=False,
+        auto_resource_monitoring=False, auto_connect_streams=False,
+    )  # fmt: skip
+    for step, value in enumerate(LOSSES):
+        task.get_logger().report_scalar("loss", "train", value, 10 * step)
+        task.get_logger().report_scalar("accuracy", "accuracy", 0.1 * step, 10 * step)
+    task.close()
+    made = task.get_offline_mode_folder() / "metrics.jsonl"
+    (_emptied("clearml") / "metrics.jsonl").write_text(made.read_text().replace(task.id, "t"))
+
+
+def keras(work: Path) -> None:
+    """What CSVLogger writes, what History holds, and what is printed."""
+    os.environ["KERAS_BACKEND"] = "torch"
+    import keras as library  # noqa: PLC0415
+
+    features, targets = _table()
+    library.utils.set_random_seed(0)
+    model = library.Sequential([library.layers.Dense(1, activation="sigmoid")])
+    model.compile("sgd", "binary_crossentropy", metrics=["accuracy"])
+    out = _emptied("keras")
+    seen = [library.callbacks.CSVLogger(str(out / "training.log"))]
+    with _printed_to(out / "console.log"):
+        fitted = model.fit(
+            features, targets, epochs=5, validation_split=0.2, callbacks=seen, verbose=1
+        )
+    (out / "history.json").write_text(json.dumps(fitted.history))
+
+
+def lightning(work: Path) -> None:
+    """The CSV and the events of one training."""
+    import lightning as library  # noqa: PLC0415
+    import torch  # noqa: PLC0415
+    from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger  # noqa: PLC0415
+
+    class Model(library.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 1)
+
+        def training_step(self, batch: list[torch.Tensor], _: int) -> torch.Tensor:
+            loss = self._loss(batch)
+            self.log("train_loss", loss)
+            return loss
+
+        def validation_step(self, batch: list[torch.Tensor], _: int) -> None:
+            self.log("val_loss", self._loss(batch))
+
+        def _loss(self, batch: list[torch.Tensor]) -> torch.Tensor:
+            features, targets = batch
+            logits = self.layer(features)[:, 0]
+            return torch.nn.functional.binary_cross_entropy_with_logits(logits, targets)
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return torch.optim.SGD(self.parameters(), 0.1)
+
+    library.seed_everything(0)
+    columns = (torch.as_tensor(one, dtype=torch.float32) for one in _table())
+    data = torch.utils.data.TensorDataset(*columns)
+    batches = torch.utils.data.DataLoader(data, 30)
+    loggers = [kind(str(work), name=kind.__name__) for kind in (CSVLogger, TensorBoardLogger)]
+    trainer = library.Trainer(
+        max_epochs=3, log_every_n_steps=2, logger=loggers, enable_checkpointing=False,
+        callbacks=[library.pytorch.callbacks.LearningRateMonitor()], accelerator="cpu",
+        enable_progress_bar=False,
+    )  # fmt: skip
+    trainer.fit(Model(), batches, batches)
+    out = _emptied("lightning")
+    (events,) = (work / "TensorBoardLogger" / "version_0").glob("events.*")
+    shutil.copy(events, out / "events.out.tfevents.1700000000.host.1.0")
+    shutil.copy(work / "CSVLogger" / "version_0" / "metrics.csv", out / "metrics.csv")
+
+
+def transformers(work: Path) -> None:
+    """What the Trainer saves with its second checkpoint and at the end, and what it prints."""
+    os.chdir(work)
+    import torch  # noqa: PLC0415
+    import transformers as library  # noqa: PLC0415
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 1)
+
+        def forward(self, x: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
+            logits = self.layer(x)[:, 0]
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)
+            return {"loss": loss, "logits": logits}
+
+    library.set_seed(0)
+    columns = (torch.as_tensor(one, dtype=torch.float32) for one in _table())
+    rows = [{"x": x, "labels": y} for x, y in zip(*columns, strict=True)]
+    settings = library.TrainingArguments(
+        output_dir="out", max_steps=30, logging_steps=5, eval_strategy="steps", eval_steps=10,
+        save_steps=10, per_device_train_batch_size=10, use_cpu=True, report_to=[],
+    )  # fmt: skip
+    out = _emptied("transformers")
+    with _printed_to(out / "console.log"):
+        trainer = library.Trainer(Model(), settings, train_dataset=rows, eval_dataset=rows)
+        trainer.train()
+    trainer.save_state()
+    (out / "checkpoint-20").mkdir()
+    for name in ("trainer_state.json", "checkpoint-20/trainer_state.json"):
+        shutil.copy(work / "out" / name, out / name)
+
+
+def stable_baselines3(work: Path) -> None:
+    """The CSV, the tables and the returns of the episodes of one training."""
+    import gymnasium  # noqa: PLC0415
+    from stable_baselines3 import PPO  # noqa: PLC0415
+    from stable_baselines3.common.logger import configure  # noqa: PLC0415
+    from stable_baselines3.common.monitor import Monitor  # noqa: PLC0415
+
+    out = _emptied("stable_baselines3")
+    environment = Monitor(gymnasium.make("CartPole-v1"), str(out / "monitor.csv"))
+    model = PPO("MlpPolicy", environment, n_steps=64, batch_size=32, n_epochs=2, seed=0)
+    with _printed_to(out / "console.log"):
+        model.set_logger(configure(str(work), ["stdout", "csv"]))
+        model.learn(320)
+    shutil.copy(work / "progress.csv", out / "progress.csv")
+    console = out / "console.log"
+    console.write_text(console.read_text().replace(str(work), "logs"))
+
+
 def _table() -> tuple[object, object]:
     """300 rows that a tree can learn from."""
     import numpy as np  # noqa: PLC0415
@@ -202,7 +385,11 @@ def _emptied(name: str) -> Path:
 
 
 MAKERS: Mapping[str, Callable[[Path], None]] = {
-    one.__name__: one for one in (mlflow, wandb, catboost, xgboost, lightgbm, sacred, dvclive)
+    one.__name__: one
+    for one in (
+        *(mlflow, wandb, catboost, xgboost, lightgbm, sacred, dvclive, neptune, clearml),
+        *(keras, lightning, transformers, stable_baselines3),
+    )
 }
 PACKAGES = {"mlflow": "mlflow-skinny", "xgboost": "xgboost-cpu"}
 

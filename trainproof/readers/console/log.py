@@ -12,6 +12,7 @@ from trainproof.readers.text import FaultLog
 
 from .dialects import INFERRED
 from .numbers import HOLE, may_hold_numbers, pattern_of, pieces_of, value_of, without_bars
+from .phrases import named
 from .plan import Counter, Kind, Plan, plan_of
 from .tables import Tables
 
@@ -150,20 +151,21 @@ class Log:
     _repeated: dict[str, float] = field(default_factory=dict)
     _turn: int = 0
     _places: set[tuple[float | None, int | None]] = field(default_factory=set)
+    _placed: bool = False
     _loose: dict[str, _Loose] = field(default_factory=dict)
     _tight: set[str] = field(default_factory=set)
     _rows: list[Row] = field(default_factory=list)
     _lines: list[int] = field(default_factory=list)
     _state: tuple[object, ...] = ()
     _frameworks: dict[str, int] = field(default_factory=dict)
-    _keras_epoch: int = -1
+    _fitted: tuple[int, int] = (-1, -1)
     _tables: Tables = field(default_factory=Tables)
 
     def take(self, text: str, line: int, *, ended: bool = True) -> None:
         """Read one line, or one state of a progress bar."""
         if len(text) > MAX_LINE:
             return
-        text = without_bars(self._tables.line(text))
+        text = without_bars(self._tables.line(named(text)))
         if not text:
             return
         for plan, pattern in self._recent:
@@ -189,6 +191,8 @@ class Log:
             self._begin(plan, numbers)
         elif plan.kind is Kind.RECORD:
             self._record(plan, numbers, line)
+        elif plan.kind is Kind.PLACE:
+            self._arrive(plan, numbers)
         else:
             self._measured(plan, numbers, line)
 
@@ -217,12 +221,22 @@ class Log:
         if plan.epoch.total is not None:
             self._clock.epochs = value_of(numbers[plan.epoch.total])
 
+    def _arrive(self, plan: Plan, numbers: Sequence[str]) -> None:
+        """A step: what was measured there follows."""
+        epoch, step, counter = self._counters(plan, numbers)
+        if step is None or counter is None or counter.total is None:
+            return
+        total = _count(numbers[counter.total])
+        self._placed = True
+        self._turn += 1
+        self._epoch, self._step = epoch, self._clock.place(epoch, step, total, counter.inner)
+
     def _record(self, plan: Plan, numbers: Sequence[str], line: int) -> None:
         epoch, step, counter = self._counters(plan, numbers)
         total = None
         if counter is not None and counter.total is not None:
             total = _count(numbers[counter.total])
-        if _is_unfinished(plan, step, total) or (plan.keras and self._is_evaluation()):
+        if _is_unfinished(plan, step, total) or (plan.keras and self._is_evaluation(plan, line)):
             return
         if plan.keras and epoch is not None:
             step = None  # the number of batches of an epoch
@@ -235,13 +249,16 @@ class Log:
                 step = self._clock.place(epoch, step, total, inner)
         self._keep(plan, numbers, line, epoch, step)
 
-    def _is_evaluation(self) -> bool:
-        """Whether a second bar of Keras ends in an epoch: ``evaluate`` draws one like ``fit``."""
+    def _is_evaluation(self, plan: Plan, line: int) -> bool:
+        """Whether a bar of Keras that ends is a second one in its epoch: ``evaluate`` draws one
+        like ``fit``, which draws its own once more, in the same line, with what was held out."""
         if self._epoch is None:
             return False
-        again = self._keras_epoch == self._turn
-        self._keras_epoch = self._turn + 1  # the turn after the record
-        return again
+        turn, drawn = self._fitted
+        if turn == self._turn and drawn != line and not plan.held_out:
+            return True
+        self._fitted = (self._turn + 1, line)  # the turn after the record
+        return False
 
     def _keep(
         self, plan: Plan, numbers: Sequence[str], line: int, epoch: float | None, step: int | None
@@ -310,7 +327,7 @@ class Log:
 
     def _measured(self, plan: Plan, numbers: Sequence[str], line: int) -> None:
         """A line that names no place: it belongs to the last one that was named."""
-        if not self._turn or plan.tags & self._tight:
+        if not self._turn or plan.tags & self._tight or not (plan.outcome or self._placed):
             return
         for tag in plan.tags:
             self._loose.setdefault(tag, _Loose()).see(self._turn)
@@ -396,7 +413,8 @@ def _is_unfinished(plan: Plan, step: int | None, total: int | None) -> bool:
 
 
 def _count(number: str) -> int | None:
-    """The whole number that counts steps; None for ``0.5`` and the like."""
+    """The whole number that counts steps; None for ``0.5`` and the like. It may end a sentence."""
+    number = number.removesuffix(".")
     if number.isdecimal():
         return int(number) if len(number) < 16 else None
     value = value_of(number)

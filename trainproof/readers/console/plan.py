@@ -35,6 +35,9 @@ LOOK_BACK = 300
 MAX_KEY = 80
 """Characters of a name."""
 
+UNNAMED = 50
+"""Rank of a counter that has no name; those of the table of names are lower."""
+
 MAX_WORDS = 4
 """Words of a name; what stands before them is prose."""
 
@@ -61,8 +64,8 @@ _DELIMITER = re.compile(
     r"[,;|{}\[\]()\t\"'<>=]|(?<!@\.5)(?<!@0\.5):|\s[-\u2013\u2014\u2022#>*~]+(?=\s|$)|\s{2,}|\.{3,}"
 )
 _KEY = re.compile(r"[^\W\d][\w./@#%+: -]*$")
-_UNIT = re.compile(r"^(?:%|[^\W\d_]+)(?:/[^\W\d_]+)?")
-"""What is attached to the number before: ``33ms``, ``5ms/step``."""
+_UNIT = re.compile(r"^(?:(?:%|[^\W\d_]+)(?:/[^\W\d_]+)?(?:\.(?=\s))?| s\.(?=\s))")
+"""What is attached to the number before: ``33ms``, ``5ms/step``, ``17.1 s.``."""
 
 _WORD = re.compile(r"[^\W\d][\w@-]*")
 _DEVICE = re.compile(r"\b(?:cuda|cpu|xla|mps|npu|hpu):$")
@@ -100,6 +103,7 @@ class Kind(StrEnum):
     RECORD = "record"  # a step or an epoch, and what was measured there
     LOOSE = "loose"  # something measured, at the place that was last named
     EPOCH = "epoch"  # an epoch begins
+    PLACE = "place"  # a step, of so many; what was measured there follows in lines of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +121,13 @@ class Counter:
 class Plan:
     """What the numbers of all lines of one shape are.
 
-        ``columns``: tags and the positions of their numbers. ``ratios``: positions of totals by
-    which a number is to be divided (``Accuracy: 9837/10000``). ``steps``: best first.
-    ``split``: the held-out split that the line names before its first counter, which may then
-    count batches of that split. ``bar``: the line is a state of a progress bar. ``stale``: tags
-    whose value a bar repeats until there is a new one. ``keras``: a bar of which only the last
-    state of an epoch counts. ``texts``: the shape. ``uses`` and ``last``: how many lines of this
-    shape there were, and the last number of the last of them.
+    ``columns``: tags and the positions of their numbers. ``ratios``: positions of totals by which
+    a number is to be divided (``Accuracy: 9837/10000``). ``steps``: best first. ``split``: the
+    held-out split that the line names before its first counter, which may then count batches of
+    that split. ``bar``: the line is a state of a progress bar. ``stale``: tags whose value a bar
+    repeats until there is a new one. ``keras``: a bar of which only the last state of an epoch
+    counts. ``held_out``: a tag names a split that is held out. ``texts``: the shape. ``uses`` and
+    ``last``: how many lines of this shape there were, and the last number of the last of them.
     """
 
     kind: Kind
@@ -137,6 +141,7 @@ class Plan:
     bar: bool
     stale: frozenset[str]
     keras: bool
+    held_out: bool
     framework: str | None
     texts: tuple[str, ...]
     uses: int = 0
@@ -186,20 +191,22 @@ class _Parser:
         kind = self._kind()
         if kind is None:
             return None
+        tags = frozenset(self.columns)
         epochs = [one for one in self.counters if one.axis is Axis.EPOCH]
         steps = sorted((one for one in self.counters if one.axis is Axis.STEP), key=_by_rank)
         return Plan(
             kind,
             tuple(self.columns.items()),
-            frozenset(self.columns),
+            tags,
             tuple((tag, self.ratio[at]) for tag, at in self.columns.items() if at in self.ratio),
             epochs[0] if epochs else None,
             tuple(steps),
             bool(self.roles & OUTCOMES),
             self.lead,
             self.bar,
-            frozenset(filter(_is_repeated, self.columns)) if self.bar else frozenset(),
+            frozenset() if self.keras or not self.bar else frozenset(filter(_is_repeated, tags)),
             self.keras,
+            any(split_of(tag) not in (None, Split.TRAIN) for tag in tags),
             framework_of(self.shape),
             tuple(self.texts),
         )
@@ -207,8 +214,10 @@ class _Parser:
     def _kind(self) -> Kind | None:
         if self.counters and self.roles & TELLING:
             return Kind.RECORD
-        if self.roles & OUTCOMES:
+        if self.roles & TELLING:
             return Kind.LOOSE
+        if any(one.rank < UNNAMED and one.total and one.axis is Axis.STEP for one in self.counters):
+            return None if self.bar else Kind.PLACE
         only_epoch = bool(self.counters) and all(c.axis is Axis.EPOCH for c in self.counters)
         return Kind.EPOCH if only_epoch else None
 
@@ -241,7 +250,7 @@ class _Parser:
     def _is_taken(self, at: int) -> bool:
         return any(at in (one.at, one.total) for one in self.counters) or at in self.ratio.values()
 
-    def _count(self, at: int, axis: Axis, rank: int = 50, *, inner: bool = False) -> None:
+    def _count(self, at: int, axis: Axis, rank: int = UNNAMED, *, inner: bool = False) -> None:
         if not self.counters and self.split is not None:
             self.lead = split_of(self.split)
         inner = inner or self.batches

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from io import BytesIO
 from typing import BinaryIO
 
 from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.data import Column, Item, NotJudgeable
 from trainproof.readers.delimited import Delimited
-from trainproof.readers.interface import HEAD, Options
+from trainproof.readers.interface import HEAD, Follower, Options
 from trainproof.readers.json_text import uncollected
 from trainproof.readers.sheet import Sheet
 from trainproof.readers.text import Block, FaultLog, TextSource, decode_head, strip_ansi
@@ -17,6 +18,7 @@ from trainproof.readers.text import Block, FaultLog, TextSource, decode_head, st
 from .dialects import NAMES
 from .log import TRAINING, Log
 from .numbers import pieces_of, without_bars
+from .phrases import named
 from .plan import Kind as LineKind
 from .plan import plan_of
 from .tables import Tables
@@ -60,23 +62,47 @@ class ConsoleText:
         return text.lstrip()[:1] not in "{[<" and not Delimited().claims(path, head)
 
     def read(self, artifact: Artifact, stream: BinaryIO, options: Options) -> Iterator[Item]:
-        faults = FaultLog(artifact.path)
-        sheet = Sheet(faults)
-        log = Log(faults, sheet, frozenset(tag for _, tag in options.tags))
-        read = 0
+        lines = _Lines(artifact, options)
+        lines.feed(stream)
+        return lines.told(lines.log.sheet)
+
+    def follow(self, artifact: Artifact, options: Options) -> Follower:
+        return _Lines(artifact, options, growing=True)
+
+
+class _Lines:
+    """The lines of one file, as far as it was read."""
+
+    def __init__(self, artifact: Artifact, options: Options, *, growing: bool = False) -> None:
+        self._path, self._options = artifact.path, options
+        self._faults = FaultLog(artifact.path)
+        self._source = TextSource(BytesIO(), self._faults, growing)
+        self._read = 0
+        tags = frozenset(tag for _, tag in options.tags)
+        self.log = Log(self._faults, Sheet(self._faults), tags)
+
+    def feed(self, stream: BinaryIO) -> None:
+        self._source.stream = stream
+        log = self.log
         with uncollected():
-            for block in TextSource(stream, faults).blocks():
+            for block in self._source.blocks():
                 _take(block, log)
-                read += len(block.data)
-                if sheet.full or (read > GIVE_UP and not log.records):
+                self._read += len(block.data)
+                if log.sheet.full or (self._read > GIVE_UP and not log.records):
                     break
             log.flush()
-        if log.is_log:
-            yield from _items(log, options)
+
+    def items(self) -> Iterator[Item]:
+        return self.told(self.log.sheet.copy())
+
+    def told(self, sheet: Sheet) -> Iterator[Item]:
+        """What there is to say of the lines."""
+        if self.log.is_log:
+            yield from _items(self.log, sheet, self._options)
             return
-        yield from faults
-        if not any(fault.fatal for fault in faults):
-            yield _why(log, artifact.path)
+        yield from self._faults
+        if not any(fault.fatal for fault in self._faults):
+            yield _why(self.log, self._path)
 
 
 def _suffix(path: str) -> str:
@@ -93,11 +119,11 @@ def _records(text: str, *, whole: bool) -> int:
         lines.pop()
     count, begun, tables = 0, False, Tables()
     for line in lines:
-        pieces = pieces_of(without_bars(tables.line(line)))
+        pieces = pieces_of(without_bars(tables.line(named(line))))
         plan = plan_of(pieces) if len(pieces) > 1 else None
         if plan is None:
             continue
-        begun = begun or plan.kind is LineKind.EPOCH
+        begun = begun or plan.kind in (LineKind.EPOCH, LineKind.PLACE)
         if plan.outcome and (plan.kind is LineKind.RECORD or begun):
             count += 1 if plan.framework is None else 2
     return count
@@ -124,9 +150,9 @@ def _take(block: Block, log: Log) -> None:
         log.take(last, number, ended=False)
 
 
-def _items(log: Log, options: Options) -> Iterator[Item]:
+def _items(log: Log, sheet: Sheet, options: Options) -> Iterator[Item]:
     dropped = log.dropped
-    for item in log.sheet.items(options, log.facts()):
+    for item in sheet.items(options, log.facts()):
         if not isinstance(item, Column):
             yield item
         elif item.tag not in dropped:

@@ -36,6 +36,9 @@ HEADER = re.compile(
 )
 """The names of a table; one of them is a loss or says how much memory is used."""
 
+SPACY = re.compile(r"E {2,}#(?P<names>(?: {2,}[A-Z_]+(?: [A-Z0-9_]+)?){2,40}) *")
+"""The same of spaCy, some of whose names are two words: epochs, steps, and losses by component."""
+
 EPOCH = re.compile(
     r"\s*(?P<at>\d{1,9}/\d{1,9})(?P<numbers>(?:\s+[-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf)G?){2,40})"
     r":\s+(?P<done>\d{1,3})%",
@@ -74,7 +77,6 @@ class Tables:
     _box: dict[str, str] | None = None
     _section: str = ""
     _patience: int = 0
-    _place: str = ""
     _names: Sequence[str] = ()
     _measures: Sequence[str] = ()
 
@@ -122,12 +124,12 @@ class Tables:
     # --- names above, numbers below ------------------------------------------------------------
 
     def _head(self, text: str) -> None:
-        header = HEADER.fullmatch(text)
-        if header is None:
-            return
-        names = header["names"].split()
-        if any("loss" in name.lower() or name.lower() == "gpu_mem" for name in names):
-            self._place, self._names = header["place"].lower(), [_loss(name) for name in names]
+        if header := HEADER.fullmatch(text):
+            names = header["names"].split()
+            if any("loss" in name.lower() or name.lower() == "gpu_mem" for name in names):
+                self._names = [header["place"].lower(), *map(_loss, names)]
+        elif text.startswith("E ") and (header := SPACY.fullmatch(text)):
+            self._names = ["epoch", "step", *re.split(" {2,}", header["names"].strip())]
 
     def _row(self, text: str) -> str | None:
         """The row with its names; nothing of a bar that is not at its end, for running values are
@@ -137,10 +139,10 @@ class Tables:
                 return ""
             cells = [row["at"], *(number.rstrip("Gg") for number in row["numbers"].split())]
         elif text.lstrip()[:1].isdecimal():
-            cells = text.split(maxsplit=len(self._names) + 1)
+            cells = text.split(maxsplit=len(self._names))
         else:
             return None
-        return _named([self._place, *self._names], cells) or None
+        return _named(self._names, cells) or None
 
 
 def _loss(name: str) -> str:

@@ -57,7 +57,9 @@ class TagPoints:
     def part(self) -> Part:
         """All points as one part; there is at least one."""
         self._close()
-        return self._parts[0] if len(self._parts) == 1 else joined(self._parts)
+        if len(self._parts) > 1:
+            self._parts = [joined(self._parts)]
+        return self._parts[0]
 
     def column(self, tag: str) -> Column:
         """All points as one column."""
@@ -121,6 +123,11 @@ class Points:
         """One column per tag, sorted by tag, each handed over and forgotten."""
         for text, tag in sorted((_text(tag), tag) for tag in self._tags):
             yield self._tags.pop(tag).column(text)
+
+    def copies(self) -> Iterator[Column]:
+        """The same, with all points kept: more may come."""
+        for text, tag in sorted((_text(tag), tag) for tag in self._tags):
+            yield self._tags[tag].column(text)
 
 
 def _text(tag: bytes) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Protocol
 
 from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.data import Column, Fault, FaultCode, Item, NotJudgeable, Role
-from trainproof.readers.interface import Options
+from trainproof.readers.interface import Follower, Options
 from trainproof.readers.names import classify
 
 from .event import decode_event
@@ -64,16 +64,10 @@ class TfEvents:
         """Yield a column per tag, then the fault that ended the reading, if one did."""
         points = Points()
         fault = self._drain(artifact, stream, points)
-        columns = list(points.columns())
-        hollow = all(map(_is_setting, columns))
-        if not hollow:
-            yield from columns
-        if fault:
-            yield fault
-        if hollow and not (fault and fault.fatal):
-            tags = ", ".join(column.tag for column in columns)[:MAX_DETAIL]
-            why = f"nothing was measured, only {tags}" if tags else "no scalar in any record"
-            yield NotJudgeable(Content.HEADER_ONLY, why)
+        return _told(list(points.columns()), fault)
+
+    def follow(self, artifact: Artifact, options: Options) -> Follower:
+        return _Records(artifact, self._limits)
 
     def _drain(self, artifact: Artifact, stream: BinaryIO, points: Points) -> Fault | None:
         """Decode the whole stream into ``points``; returns why it ended early, if it did."""
@@ -97,6 +91,55 @@ class TfEvents:
         if size < self._tuning.small:
             return Singly(records)
         return InBulk(points, records, self._limits, self._tuning)
+
+
+class _Records:
+    """The records of a file that grows, one by one: few come between two looks."""
+
+    def __init__(self, artifact: Artifact, limits: Limits) -> None:
+        self._path, self._limits = artifact.path, limits
+        self._points = Points()
+        self._decoder = RecordDecoder(self._points, limits)
+        self._base = 0
+        self._rest = b""
+        self._fault: Fault | None = None
+
+    def feed(self, stream: BinaryIO) -> None:
+        try:
+            while self._fault is None and (data := stream.read(_PIECE)):
+                self._take(self._rest + data)
+        except Damage as damage:
+            what = f"record at byte {self._base + damage.at}: {damage.what}"
+            self._fault = Fault(damage.code, self._path, what, fatal=True)
+        except OSError as error:
+            what = f"after byte {self._base}: {error}"
+            self._fault = Fault(FaultCode.IO, self._path, what, fatal=True)
+
+    def _take(self, data: bytes) -> None:
+        done = self._decoder.advance(data, 0, len(data))
+        self._base += done
+        self._rest = data[done:]
+        if excess := self._points.excess(self._limits):
+            raise Damage(FaultCode.TOO_LARGE, 0, excess)
+
+    def items(self) -> Iterator[Item]:
+        return _told(list(self._points.copies()), self._fault)
+
+
+_PIECE = 1 << 20
+"""Bytes read at a time of a file that grows; a longer record is put together from pieces."""
+
+
+def _told(columns: Sequence[Column], fault: Fault | None) -> Iterator[Item]:
+    hollow = all(map(_is_setting, columns))
+    if not hollow:
+        yield from columns
+    if fault:
+        yield fault
+    if hollow and not (fault and fault.fatal):
+        tags = ", ".join(column.tag for column in columns)[:MAX_DETAIL]
+        why = f"nothing was measured, only {tags}" if tags else "no scalar in any record"
+        yield NotJudgeable(Content.HEADER_ONLY, why)
 
 
 def _is_setting(column: Column) -> bool:

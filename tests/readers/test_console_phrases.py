@@ -1,0 +1,149 @@
+"""What particular programs print in words of their own, and steps that stand in a line alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainproof.readers.console import ConsoleText
+from trainproof.readers.interface import HEAD
+
+from .readings import Readout, read, survives
+
+
+def readout(*lines: str, path: str = "train.log") -> Readout:
+    data = "".join(f"{line}\n" for line in lines).encode()
+    assert ConsoleText().claims(path, data[:HEAD])
+    return read(ConsoleText(), path, data)
+
+
+def points(got: Readout, tag: str) -> list[tuple[int, float]]:
+    return list(zip(got.steps(tag), got.values(tag), strict=True))
+
+
+def event(key: str, value: str, place: str) -> str:
+    origin = '"file": "train.py", "lineno": 12'
+    return (
+        ':::MLLOG {"namespace": "", "time_ms": 1592000000000, "event_type": "POINT_IN_TIME", '
+        f'"key": "{key}", "value": {value}, "metadata": {{{origin}, {place}}}}}'
+    )
+
+
+MLPERF = [
+    event("opt_base_learning_rate", "0.1", '"rank": 0'),
+    event("eval_accuracy", "0.1", '"epoch_num": 1'),
+    "0: " + event("tracked_stats", '{"train_loss": 2.5, "throughput": 99.0}', '"step": 100'),
+    event("eval_accuracy", "0.2", '"samples_count": 200'),
+    "0: " + event("tracked_stats", '{"train_loss": NaN, "throughput": 98.0}', '"step": 200'),
+    event("eval_accuracy", "0.3", '"step": 300, "epoch_num": 3'),
+    ":::MLLOG {not json}",
+    event("run_stop", "null", '"status": "success"'),
+]
+
+
+def test_mlperf() -> None:
+    got = readout(*MLPERF)
+    assert repr(points(got, "train_loss")) == "[(100, 2.5), (200, nan)]"
+    assert got.values("eval_accuracy") == [0.1, 0.2, 0.3]
+    assert got.steps("eval_accuracy")[1:] == [200, 300]
+    assert "opt_base_learning_rate" not in got.tags
+
+
+def test_marian() -> None:
+    start = "[2021-01-01 10:00:00]"
+    got = readout(
+        *(
+            line
+            for i in (1, 2)
+            for line in (
+                f"{start} Ep. 1 : Up. {i}000 : Sen. 123,456 : Cost {9 - i}.5 * 12,345,678 @ 12,345"
+                f" after 123,456,789 : Time 123.45s : 12345.67 words/s : gNorm 1.2 : L.r. 1.2e-04",
+                f"{start} [valid] Ep. 1 : Up. {i}000 : cross-entropy : {99 - i}.5 : new best",
+            )
+        )
+    )
+    assert points(got, "Cost") == [(1000, 8.5), (2000, 7.5)]
+    assert points(got, "valid/cross-entropy") == [(1000, 98.5), (2000, 97.5)]
+    assert got.values("gNorm") == [1.2, 1.2]
+
+
+def test_darknet() -> None:
+    got = readout(
+        " 1: 800.123456, 801.5 avg loss, 0.000010 rate, 1.2 seconds, 64 images, 9 hours left",
+        " 2: 700.123456, -nan avg loss, 0.000020 rate, 1.2 seconds, 128 images",
+        " 3: 600.123456, 601.5 avg loss, 0.000030 rate, 1.2 seconds, 192 images",
+    )
+    assert repr(points(got, "loss")) == "[(1, 801.5), (2, nan), (3, 601.5)]"
+    assert got.values("lr") == [1e-5, 2e-5, 3e-5]
+
+
+def test_mindspore() -> None:
+    got = readout(*(f"epoch: 1 step: {i}00, loss is {4 - i}.5" for i in (1, 2)))
+    assert points(got, "loss") == [(100, 3.5), (200, 2.5)]
+
+
+def test_ml_agents() -> None:
+    got = readout(
+        *(
+            f"[INFO] 3DBall. Step: {i}2000. Time Elapsed: 17.1 s. Mean Reward: {i}.25."
+            f" Std of Reward: 0.7. Training."
+            for i in (1, 2, 3)
+        )
+    )
+    assert points(got, "Mean Reward") == [(12000, 1.25), (22000, 2.25), (32000, 3.25)]
+
+
+def olmo(step: int) -> list[str]:
+    return [
+        f"[2024-02-01 12:00:00] INFO [olmo.train:667, rank=0] [step={step}/739328]",
+        f"    train/CrossEntropyLoss={12 - step}.25",
+        "    train/Perplexity=81,729",
+        f"    optim/learning_rate_group0=0.000{step}",
+        "    optim/total_grad_norm=1.5",
+        "[2024-02-01 12:00:01] INFO [olmo.train:700, rank=0] Checkpointing 7/9",
+    ]
+
+
+def test_values_in_lines_below_their_step() -> None:
+    got = readout(*olmo(1), *olmo(2), *olmo(3))
+    assert points(got, "train/CrossEntropyLoss") == [(1, 11.25), (2, 10.25), (3, 9.25)]
+    assert points(got, "optim/learning_rate_group0") == [(1, 1e-4), (2, 2e-4), (3, 3e-4)]
+    assert got.values("optim/total_grad_norm") == [1.5, 1.5, 1.5]
+    assert got.facts.max_steps == 739328
+
+
+def test_the_report_of_an_iteration() -> None:
+    got = readout(
+        *(
+            line
+            for i in range(5, 9)
+            for line in (
+                "#" * 80,
+                f"                       Learning iteration {i}/1500                       ",
+                "                       Computation: 12345 steps/s (collection: 0.5s)",
+                f"               Value function loss: 0.{i}",
+                f"                       Mean reward: {i}.5",
+                "-" * 80,
+                f"                   Total timesteps: {i}98304",
+            )
+        )
+    )
+    assert points(got, "Mean reward") == [(5, 5.5), (6, 6.5), (7, 7.5), (8, 8.5)]
+    assert points(got, "Value function loss") == [(5, 0.5), (6, 0.6), (7, 0.7), (8, 0.8)]
+
+
+def test_settings_are_no_measurement_before_a_step() -> None:
+    got = readout("learning_rate: 0.1", "grad_norm: 1.0", *olmo(1), *olmo(2), *olmo(3))
+    assert "learning_rate" not in got.tags
+    got = readout("Epoch 1", "lr: 0.1", "Epoch 2", "loss: 0.5", "Epoch 3", "loss: 0.4", "Epoch 4")
+    assert "lr" not in got.tags
+
+
+@pytest.mark.parametrize("lines", [MLPERF, olmo(1) + olmo(2) + olmo(3)])
+def test_whatever_happened_to_the_file(lines: list[str]) -> None:
+    survives(ConsoleText(), "train.log", "\n".join(lines).encode())
+
+
+def test_an_event_that_is_nested_without_end() -> None:
+    deep = ":::MLLOG " + '{"a":' * 5000 + "1" + "}" * 5000
+    got = readout(*MLPERF, deep)
+    assert got.values("eval_accuracy") == [0.1, 0.2, 0.3]

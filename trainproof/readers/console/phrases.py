@@ -1,0 +1,80 @@
+"""What particular programs say in words of their own -> names that everybody knows.
+
+Each phrase has a mark, a text that is looked for first: most lines hold none of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+MAX_JSON = 4096
+"""Characters of one event of MLPerf."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """``said`` is replaced by ``meant`` in lines that hold the mark."""
+
+    mark: str
+    said: re.Pattern[str]
+    meant: str | Callable[[re.Match[str]], str]
+
+
+def named(text: str) -> str:
+    """The line with the names that its program means."""
+    for phrase in PHRASES:
+        if phrase.mark in text:
+            return phrase.said.sub(phrase.meant, text)
+    return text
+
+
+# --- MLPerf ---------------------------------------------------------------------------------------
+
+STEPS = ("step", "step_num", "iteration", "iter_num", "samples_count", "sample_count")
+EPOCHS = ("epoch_num", "epoch_count", "epoch")
+
+
+def _mlperf(event: re.Match[str]) -> str:
+    """Where and what, of an event with a number or several; nothing of any other."""
+    try:
+        told = json.loads(event["event"][:MAX_JSON])
+    except (ValueError, RecursionError):
+        return ""
+    place = _place(told.get("metadata"))
+    value = told.get("value")
+    numbers = value if isinstance(value, dict) else {told.get("key"): value}
+    parts = [f"{name}: {one}" for name, one in numbers.items() if _is_number(one)]
+    return ", ".join([place, *parts]) if place and parts else ""
+
+
+def _place(metadata: object) -> str:
+    if not isinstance(metadata, Mapping):
+        return ""
+    found = []
+    for name, keys in (("step", STEPS), ("epoch", EPOCHS)):
+        numbers = (metadata.get(key) for key in keys)
+        first = next((one for one in numbers if _is_number(one)), None)
+        if first is not None:
+            found.append(f"{name}: {first}")
+    return ", ".join(found)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+PHRASES = (
+    Phrase(":::MLLOG", re.compile(r"^.{0,80}?:::MLLOG (?P<event>\{.*\})\s*$"), _mlperf),
+    Phrase("Up. ", re.compile(r"\bEp\. (\d+) : Up\. (\d+) :"), r"epoch: \1, step: \2,"),  # Marian
+    Phrase(
+        ", loss is ", re.compile(r"^(epoch: *\d+,? step: *\d+), loss is "), r"\1, loss: "
+    ),  # MindSpore
+    Phrase(
+        " avg loss, ",
+        re.compile(r"^\s*(\d+): [\d.]+, ([\d.]+|-?nan) avg loss, ([\d.]+) rate,"),
+        r"step: \1, loss: \2, lr: \3,",
+    ),  # Darknet
+)
