@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from trainproof.model.wire import RunResult, Settings, Task
 
 from .baselines import Baselines
-from .work import Phase, judge
+from .tails import Tails
+from .work import Phase, at_once, judge
 
 
 class _Silent:
@@ -15,11 +16,27 @@ class _Silent:
         pass
 
 
+class Bench:
+    """This process in the place of workers."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._baselines = Baselines()
+        self._through = Tails().items if settings.live else at_once
+
+    def judge(self, tasks: Sequence[Task], finished: Callable[[int, RunResult], None]) -> None:
+        """Judge all tasks, one after the other. A crash takes everything."""
+        progress, settings = _Silent(), self._settings
+        for task in tasks:
+            compared = self._baselines.views(task, settings, progress)
+            finished(task.number, judge(task, settings, progress, compared, self._through))
+
+    def close(self) -> None:
+        pass
+
+
 def judge_here(
     tasks: Sequence[Task], settings: Settings, finished: Callable[[int, RunResult], None]
 ) -> None:
-    """Judge all tasks in this process, one after the other. A crash takes everything."""
-    progress, baselines = _Silent(), Baselines()
-    for task in tasks:
-        compared = baselines.views(task, settings, progress)
-        finished(task.number, judge(task, settings, progress, compared))
+    """Judge all tasks in this process."""
+    Bench(settings).judge(tasks, finished)

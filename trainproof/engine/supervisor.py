@@ -68,12 +68,16 @@ def supervise(
     Returns whether the memory limit could be enforced. Ends: each death takes one file, one
     rule or one task out of what is tried again.
     """
-    pool = _Pool(deque(tasks), settings, limits, max(1, min(jobs, len(tasks))), finished)
+    pool = Pool(settings, limits, jobs)
     try:
-        pool.run()
+        pool.judge(tasks, finished)
     finally:
         pool.close()
     return pool.memory_limited
+
+
+def _unheard(number: int, result: RunResult) -> None:
+    raise AssertionError(f"nobody asked for task {number}")
 
 
 class _Worker:
@@ -148,23 +152,28 @@ class _Worker:
         return code
 
 
-class _Pool:
-    def __init__(
-        self,
-        todo: deque[Task],
-        settings: Settings,
-        limits: Limits,
-        jobs: int,
-        finished: Finished,
-    ) -> None:
-        self.todo, self.settings, self.limits, self.jobs = todo, settings, limits, jobs
-        self.finished = finished
+class Pool:
+    """Workers that stay between one ``judge`` and the next."""
+
+    def __init__(self, settings: Settings, limits: Limits, jobs: int) -> None:
+        self.settings, self.limits, self._most = settings, limits, max(1, jobs)
+        self.jobs = 1
+        self.todo: deque[Task] = deque()
+        self.finished: Finished = _unheard
         self.workers: list[_Worker] = []
         self.selector = selectors.DefaultSelector()
         self.failed_starts = 0
         self.memory_limited = True
 
-    def run(self) -> None:
+    def judge(self, tasks: Sequence[Task], finished: Finished) -> None:
+        """Judge all tasks; ``finished`` gets each result as it comes."""
+        self.todo, self.finished = deque(tasks), finished
+        self.jobs = max(1, min(self._most, len(tasks)))
+        for worker in list(self.workers):
+            if worker.process.poll() is not None:  # it had nothing to do: nobody is to blame
+                self._bury(worker, None)
+            elif worker.ready:
+                self._feed(worker)
         while self.todo or any(worker.tasks for worker in self.workers):
             self._hire()
             for key, _ in self.selector.select(_TICK):

@@ -4,7 +4,7 @@ process and by the in-process twin, so that both do exactly the same."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import BinaryIO, Protocol
@@ -70,8 +70,21 @@ class Progress(Protocol):
         ...
 
 
+Through = Callable[[Artifact, BinaryIO, Options], Iterator[Item]]
+"""How the stream of an artifact becomes items."""
+
+
+def at_once(artifact: Artifact, stream: BinaryIO, options: Options) -> Iterator[Item]:
+    """The artifact's reader, from the start of the stream."""
+    return reader(artifact.reader).read(artifact, stream, options)
+
+
 def judge(
-    task: Task, settings: Settings, progress: Progress, baselines: tuple[RunView, ...] = ()
+    task: Task,
+    settings: Settings,
+    progress: Progress,
+    baselines: tuple[RunView, ...] = (),
+    through: Through = at_once,
 ) -> RunResult:
     """Everything about one run, compared with ``baselines``. Raises nothing about the data."""
     if task.run.subject is SubjectKind.CHECKPOINT:
@@ -82,7 +95,7 @@ def judge(
         from .inspections import judge_inspected  # noqa: PLC0415 - and these
 
         return judge_inspected(task, settings, progress)
-    readings = list(_readings(task, settings, progress))
+    readings = list(_readings(task, settings, progress, through))
     progress.at(Phase.ASSEMBLING)
     tags = {tag: role for role, tag in settings.tags}
     view = assemble(task.run.id, readings, task.known_faults, tags)
@@ -110,7 +123,9 @@ def judge(
 # --- reading --------------------------------------------------------------------------------
 
 
-def _readings(task: Task, settings: Settings, progress: Progress) -> Iterator[Reading]:
+def _readings(
+    task: Task, settings: Settings, progress: Progress, through: Through
+) -> Iterator[Reading]:
     """Artifacts that killed a worker before are not opened again."""
     broken = {fault.artifact for fault in task.known_faults}
     for number, artifact in enumerate(task.run.artifacts):
@@ -118,7 +133,7 @@ def _readings(task: Task, settings: Settings, progress: Progress) -> Iterator[Re
             yield Reading(artifact)
             continue
         progress.at(Phase.READING, number)
-        yield read(artifact, settings)
+        yield read(artifact, settings, through)
 
 
 @dataclass(slots=True)
@@ -153,7 +168,7 @@ class _Collected:
         return Reading(artifact, columns, self.facts, tuple(faults), self.empty, self.parts)
 
 
-def read(artifact: Artifact, settings: Settings) -> Reading:
+def read(artifact: Artifact, settings: Settings, through: Through = at_once) -> Reading:
     """One artifact through its reader; whatever goes wrong is a fault of that file."""
     found = _Collected()
     try:
@@ -161,7 +176,7 @@ def read(artifact: Artifact, settings: Settings) -> Reading:
         store = open_store(artifact.root, settings.follow_symlinks, spool=spool)
         opened = decompressed(store.open(artifact.path), artifact.path)
         with contextlib.closing(opened) as stream:
-            for item in reader(artifact.reader).read(artifact, stream, Options(settings.tags)):
+            for item in through(artifact, stream, Options(settings.tags)):
                 found.take(item)
             found.faults.extend(_of_compression(stream, artifact.path))
     except StoreError as error:

@@ -13,7 +13,8 @@ from trainproof.model.wire import LENGTH, MAX_FRAME, Batch, Begin, Done, Ready, 
 from .baselines import Baselines
 from .beacon import Beacon
 from .limits import limit_this_process
-from .work import judge
+from .tails import Tails
+from .work import at_once, judge
 
 
 def main() -> None:
@@ -30,13 +31,14 @@ def main() -> None:
     _rarely_collect()
     _send(answers, Ready(limited))
     beacon, baselines = Beacon(int(sys.argv[1])), Baselines()
+    through = Tails().items if begin.settings.live else at_once
     while body := _frame(orders):
         batch = unpack_order(body)
         assert isinstance(batch, Batch)
         for task in batch.tasks:
             beacon.task(task.number)
             compared = baselines.views(task, begin.settings, beacon)
-            result = judge(task, begin.settings, beacon, compared)
+            result = judge(task, begin.settings, beacon, compared, through)
             _send(answers, Done(task.number, result))
 
 

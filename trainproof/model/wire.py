@@ -80,7 +80,7 @@ class Task:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What every task of an audit has in common. ``baseline_rules``: those that a baseline must
-    not fail."""
+    not fail. ``live``: runs are judged again and again while their files grow."""
 
     rules: tuple[str, ...]
     baseline_rules: tuple[str, ...] = ()
@@ -92,6 +92,7 @@ class Settings:
     requests: Requests = field(default_factory=Requests)
     plugins: tuple[str, ...] = ()
     memory_bytes: int = 0
+    live: bool = False
 
     def rules_of(self, task: Task) -> tuple[str, ...]:
         """The rules that the task's cells are of, in their order."""
