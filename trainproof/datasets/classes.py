@@ -17,6 +17,11 @@ _LEAST_EACH = 5
 _LENGTH = 60
 
 
+def label_of(names: tuple[str, ...]) -> str:
+    """The field with the label among the fields of a row; empty where there is none."""
+    return next((name for name in _NAMES if name in names), "")
+
+
 class Classes:
     """Follows the labels of rows in their order."""
 
@@ -29,7 +34,9 @@ class Classes:
         self._longest_at: Spot | None = None
         self._usable = True
 
-    def add(self, row: Fields, spot: Spot) -> None:
+    def add(self, name: str, row: Fields, spot: Spot) -> None:
+        """``name``: of the field with the label. Only the first one that is met counts."""
+        self._name = self._name or name
         value = self._value(row)
         if value is None or not self._usable:
             return
@@ -43,8 +50,6 @@ class Classes:
             self._longest, self._longest_at = self._length, self._since
 
     def _value(self, row: Fields) -> str | None:
-        if not self._name:
-            self._name = next((name for name in _NAMES if name in row), "")
         value = row.get(self._name)
         if isinstance(value, float):
             self._usable = False  # a number to be predicted

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from trainproof.model.dataset import FieldFacts, Shape, Spot
 
+from .classes import label_of
 from .rows import Fields
 from .shapes import Reader, recognise
 
@@ -16,15 +17,19 @@ _MOST = 2000
 _FIELDS = 500
 _NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object"}
 
+_Key = tuple[object, ...]
+"""The names of the fields, then their types: cheap to make and to look up."""
+
 
 @dataclass(slots=True)
 class Form:
-    """``first``: the first row of this form."""
+    """``label``: the field with the label, if any. ``first``: the first row of this form."""
 
     names: tuple[str, ...]
     types: tuple[type, ...]
     shape: Shape
     read: Reader
+    label: str
     first: Spot
     rows: int = 0
 
@@ -32,22 +37,26 @@ class Form:
 class Forms:
     def __init__(self, text_field: str | None) -> None:
         self._text_field = text_field
-        self._known: dict[tuple[tuple[str, ...], tuple[type, ...]], Form] = {}
+        self._known: dict[_Key, Form] = {}
         self.dropped = 0
 
     def of(self, row: Fields, artifact: str, line: int | None, number: int) -> Form:
         """The form of a row, which is counted."""
-        key = (tuple(row), tuple(map(type, row.values())))
+        key: _Key = (*row, *map(type, row.values()))
         form = self._known.get(key)
         if form is None:
-            shape, read = recognise(row, self._text_field)
-            form = Form(*key, shape, read, Spot(artifact, line, number))
+            form = self._new(row, Spot(artifact, line or number, line is not None))
             if len(self._known) < _MOST:
                 self._known[key] = form
             else:
                 self.dropped += 1
         form.rows += 1
         return form
+
+    def _new(self, row: Fields, spot: Spot) -> Form:
+        names, types = tuple(row), tuple(map(type, row.values()))
+        shape, read = recognise(row, self._text_field)
+        return Form(names, types, shape, read, label_of(names), spot)
 
     def shapes(self) -> tuple[dict[Shape, int], dict[Shape, Spot]]:
         """Rows of each shape, and the first of each."""

@@ -10,44 +10,44 @@ import orjson
 
 from trainproof.model.dataset import Issue
 
-from .rows import Item, Line, Row, Unusable, decoded, lines
+from .rows import Item, Row, Unusable, decoded, lines
 
 
 def json_lines(stream: BinaryIO) -> Iterator[Item]:
     """A row for each object; blank lines are no rows."""
     parse = orjson.loads
-    for line in lines(stream):
+    for number, text in lines(stream):
         try:
-            value = parse(line.text or b"")
+            value = parse(text or b"")
         except orjson.JSONDecodeError:
-            if item := _odd(line):
+            if item := _odd(number, text):
                 yield item
             continue
         if type(value) is dict:
-            yield Row(line.number, value)
+            yield Row(number, value)
         else:
-            yield Unusable(line.number, Issue.NOT_OBJECT)
+            yield Unusable(number, Issue.NOT_OBJECT)
 
 
-def _odd(line: Line) -> Item | None:
+def _odd(number: int, raw: bytes | None) -> Item | None:
     """A line that is no strict JSON: Python's own parser also takes NaN and half surrogates."""
-    if line.text is None:
-        return Unusable(line.number, Issue.TOO_LONG)
-    if not line.text.strip():
+    if raw is None:
+        return Unusable(number, Issue.TOO_LONG)
+    if not raw.strip():
         return None
-    text, issues = decoded(line.text)
+    text, issues = decoded(raw)
     if issues:
-        return Unusable(line.number, Issue.ENCODING)
+        return Unusable(number, Issue.ENCODING)
     constants: list[str] = []
     try:
         value = json.loads(text, parse_constant=constants.append)
     except RecursionError:
-        return Unusable(line.number, Issue.TOO_LONG)
+        return Unusable(number, Issue.TOO_LONG)
     except ValueError:
-        return Unusable(line.number, Issue.SYNTAX)
+        return Unusable(number, Issue.SYNTAX)
     if not isinstance(value, dict):
-        return Unusable(line.number, Issue.NOT_OBJECT)
-    return Row(line.number, value, spelling(value, constants))
+        return Unusable(number, Issue.NOT_OBJECT)
+    return Row(number, value, spelling(value, constants))
 
 
 def spelling(value: object, constants: list[str]) -> tuple[Issue, ...]:
@@ -76,10 +76,10 @@ def _encodes(value: object) -> bool:
 
 def plain_text(stream: BinaryIO) -> Iterator[Item]:
     """A row for each line that is not blank."""
-    for line in lines(stream):
-        if line.text is None:
-            yield Unusable(line.number, Issue.TOO_LONG)
+    for number, line in lines(stream):
+        if line is None:
+            yield Unusable(number, Issue.TOO_LONG)
             continue
-        text, issues = decoded(line.text.rstrip(b"\r\n"))
+        text, issues = decoded(line.rstrip(b"\r\n"))
         if text and not text.isspace():
-            yield Row(line.number, {"text": text}, issues)
+            yield Row(number, {"text": text}, issues)

@@ -30,8 +30,7 @@ class Memory:
     def __init__(self) -> None:
         self._exact = array("q")
         self._normal = array("q")
-        self._lines = array("I")
-        self._rows = array("I")
+        self._places = array("q")
         self._starts: list[int] = []
         self._files: list[str] = []
         self.short = 0
@@ -45,21 +44,21 @@ class Memory:
         self._files.append(artifact)
 
     def add(self, text: str, line: int | None, row: int, least: int = 1) -> None:
-        """Texts of fewer characters than ``least``, but for white space, are only counted."""
+        """Texts of fewer characters than ``least``, white space apart, are only counted."""
         if len(self._exact) >= REMEMBERED:
             return
-        normal = " ".join(text.lower().split())
+        normal = _bare(text)
         if len(normal) < least:
             self.short += 1
             return
         self._exact.append(hash(text))
         self._normal.append(hash(normal))
-        self._lines.append(min(line or 0, 2**32 - 1))
-        self._rows.append(min(row, 2**32 - 1))
+        self._places.append(-row if line is None else line)
 
     def spot(self, index: int) -> Spot:
         artifact = self._files[bisect_right(self._starts, index) - 1]
-        return Spot(artifact, self._lines[index] or None, self._rows[index])
+        place = self._places[index]
+        return Spot(artifact, abs(place), place > 0)
 
     def repeats(self) -> Repeats:
         exact, normal = _hashes(self._exact), _hashes(self._normal)
@@ -90,6 +89,17 @@ class Memory:
     def _tally(self, marked: NDArray[np.bool_]) -> Tally:
         spots = np.flatnonzero(marked)[:SPOTS].tolist()
         return Tally(int(np.count_nonzero(marked)), tuple(map(self.spot, spots)))
+
+
+_WHITE = b" \t\n\r\v\f"
+_LOWER = bytes(range(256)).lower()
+
+
+def _bare(text: str) -> bytes:
+    """The text without case and white space."""
+    if text.isascii():
+        return text.encode().translate(_LOWER, _WHITE)  # many times as fast as what is below
+    return "".join(text.lower().split()).encode("utf-8", "surrogatepass")
 
 
 def _hashes(stored: array[int]) -> _Hashes:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
 from trainproof.model.data import Fault
@@ -33,24 +35,22 @@ class Unusable(NamedTuple):
 Item = Row | Unusable | Fault
 
 
-class Line(NamedTuple):
-    """``text`` without its end; None where it is longer than ``MAX_LINE``."""
+def lines(stream: BinaryIO, most: int = MAX_LINE) -> Iterator[tuple[int, bytes | None]]:
+    """The lines of a stream, from 1, in bounded memory: None for one longer than ``most``.
 
-    number: int
-    text: bytes | None
-
-
-def lines(stream: BinaryIO) -> Iterator[Line]:
-    """The lines of a stream in bounded memory. A byte order mark is no part of the first."""
+    A byte order mark is no part of the first.
+    """
+    first = stream.readline(most).removeprefix(b"\xef\xbb\xbf")
     number = 0
-    while line := stream.readline(MAX_LINE):
+    for line in chain((first,) if first else (), iter(partial(stream.readline, most), b"")):
         number += 1
-        if len(line) < MAX_LINE or line.endswith(b"\n"):
-            yield Line(number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line)
+        if len(line) < most or line.endswith(b"\n"):
+            yield number, line
             continue
-        while line and not line.endswith(b"\n"):
-            line = stream.readline(MAX_LINE)
-        yield Line(number, None)
+        rest = line
+        while rest and not rest.endswith(b"\n"):
+            rest = stream.readline(most)
+        yield number, None
 
 
 def decoded(line: bytes) -> tuple[str, tuple[Issue, ...]]:

@@ -25,8 +25,27 @@ _TEXTS = ("text", "output", "content", "response", "completion", "sentence")
 """Names of the one text of a row, the first that is there."""
 
 
+_CONTEXT = frozenset(
+    {"audio", "context", "document", "documents", "file", "file_name", "image", "image_path"}
+    | {"images", "passage", "path", "system", "table", "tools", "video"}
+)
+"""Fields that a question is about: the same words about another image are another row."""
+_CONTEXT_LENGTH = 1 << 16
+
+
 def recognise(row: Fields, text_field: str | None) -> tuple[Shape, Reader]:
     """The shape of a row and how to read rows with the same fields."""
+    shape, read = _recognised(row, text_field)
+    names = [name for name in row if name.lower() in _CONTEXT]
+    return shape, partial(_with_context, read, names) if names else read
+
+
+def _with_context(read: Reader, names: list[str], row: Fields) -> Content:
+    beside = "\n".join(str(row[name])[:_CONTEXT_LENGTH] for name in names)
+    return read(row)._replace(beside=beside)
+
+
+def _recognised(row: Fields, text_field: str | None) -> tuple[Shape, Reader]:
     if text_field is not None:
         return Shape.TEXT, partial(_named, text_field)
     if "input_ids" in row:
@@ -58,7 +77,9 @@ def _named(name: str, row: Fields) -> Content:
     text, issue = flat(row[name])
     if issue is not None:
         return Content("", issues=(issue,))
-    return Content(text) if text.strip() else Content("", issues=(Issue.EMPTY_TEXT,))
+    if not text or text.isspace():
+        return Content("", issues=(Issue.EMPTY_TEXT,))
+    return Content(text)
 
 
 def _answered(asked: str, answered: str, shape: Shape, row: Fields) -> Content:
@@ -67,10 +88,12 @@ def _answered(asked: str, answered: str, shape: Shape, row: Fields) -> Content:
     if shape is Shape.INSTRUCTION and isinstance(row.get("input"), str):
         prompt = f"{prompt}\n{row['input']}"
     answer, amiss = flat(row[answered])
-    issues = tuple(issue for issue in (wrong, amiss) if issue is not None)
-    if amiss is None and not answer.strip():
+    issues: tuple[Issue, ...] = ()
+    if wrong is not None or amiss is not None:
+        issues = tuple(dict.fromkeys(issue for issue in (wrong, amiss) if issue is not None))
+    if amiss is None and (not answer or answer.isspace()):
         issues = (*issues, Issue.EMPTY_ANSWER)
-    return Content(f"{prompt}\n{answer}", len(prompt) + 1, tuple(dict.fromkeys(issues)))
+    return Content(f"{prompt}\n{answer}", len(prompt) + 1, issues)
 
 
 def _chat(name: str, row: Fields) -> Content:
@@ -107,4 +130,5 @@ def _all(row: Fields) -> Content:
     text = "\n".join(texts)
     if texts and not text.strip():
         return Content("", issues=(Issue.EMPTY_TEXT,))
-    return Content(text)
+    others = [value for value in row.values() if isinstance(value, (int, float))]
+    return Content(text, beside=" ".join(map(str, others)))

@@ -61,30 +61,33 @@ class Survey:
     def row(self, row: Row) -> None:
         assert self._source is not None
         self._number += 1
-        held_out, artifact = self._source.held_out, self._source.artifact
-        form = self._forms.of(row.fields, artifact, row.line, self._number)
-        content = form.read(row.fields)
+        line, fields, _ = row
+        held_out = self._source.held_out
+        form = self._forms.of(fields, self._source.artifact, line, self._number)
+        content = form.read(fields)
         self._look(row, content)
         if held_out:
             self._held += 1
         else:
             self._rows += 1
         if content.text:
-            self._remember(content, row.line, held_out)
+            self._remember(content, line, held_out)
         if form.shape is Shape.TOKENS:
-            self._targets.add(row.fields, self._spot(row.line))
+            self._targets.add(fields, self._spot(line))
         elif not held_out:
-            self._classes.add(row.fields, self._spot(row.line))
+            if form.label:
+                self._classes.add(form.label, fields, self._spot(line))
             if self._sample is not None and content.text and not row.issues:
-                self._sample.add(content, self._spot(row.line))
+                self._sample.add(content, self._spot(line))
 
     def _spot(self, line: int | None) -> Spot:
         assert self._source is not None
-        return Spot(self._source.artifact, line, self._number)
+        return Spot(self._source.artifact, line or self._number, line is not None)
 
     def _look(self, row: Row, content: Content) -> None:
-        for issue in (*row.issues, *content.issues):
-            self.issues.add(issue, self._spot(row.line))
+        if row.issues or content.issues:
+            for issue in (*row.issues, *content.issues):
+                self.issues.add(issue, self._spot(row.line))
         text = content.text
         if "\x00" in text:
             self.issues.add(Issue.NUL, self._spot(row.line))
@@ -92,11 +95,12 @@ class Survey:
             self.issues.add(Issue.REPLACEMENT, self._spot(row.line))
 
     def _remember(self, content: Content, line: int | None, held_out: bool) -> None:
+        text = f"{content.text}\n{content.beside}" if content.beside else content.text
         self._characters += len(content.text)
         if held_out:
-            self._held_out.add(content.text, line, self._number, TELLING)
+            self._held_out.add(text, line, self._number, TELLING)
         else:
-            self._trained.add(content.text, line, self._number, self._least)
+            self._trained.add(text, line, self._number, self._least)
 
     def found(self, name: str) -> Dataset:
         """What has come together; the tokenizer's part is added by who has one."""

@@ -49,10 +49,10 @@ def _delimiter(head: str) -> str:
 
 def _text(stream: BinaryIO, bad: set[int]) -> Iterator[str]:
     """Lines as text; those that are not UTF-8 are told in ``bad``."""
-    for line in lines(stream):
-        text, issues = decoded(line.text or b"\n")
-        if issues or line.text is None:
-            bad.add(line.number)
+    for number, line in lines(stream):
+        text, issues = decoded(line or b"\n")
+        if issues or line is None:
+            bad.add(number)
         yield text
 
 

@@ -44,12 +44,14 @@ class Turn(NamedTuple):
 
 class Content(NamedTuple):
     """What one row says. ``text``: all of it, the prompt first. ``answer``: where in it the last
-    answer begins, None where nothing is an answer. ``turns``: of a conversation."""
+    answer begins, None where nothing is an answer. ``turns``: of a conversation. ``beside``: what
+    else must be equal for two rows to be the same."""
 
     text: str
     answer: int | None = None
     issues: tuple[Issue, ...] = ()
     turns: tuple[Turn, ...] = ()
+    beside: str = ""
 
 
 def conversation(value: Any) -> Content:
@@ -69,7 +71,7 @@ def conversation(value: Any) -> Content:
 
 def flat(value: Any) -> tuple[str, Issue | None]:
     """A field that may be text or turns, as text; with what is wrong where it is neither."""
-    if isinstance(value, str):
+    if type(value) is str:
         return value, None
     if value is None:
         return "", Issue.NULL_TEXT

@@ -64,14 +64,19 @@ class Issue(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A row. ``line`` and ``row`` (in its file) are 1-based; formats without lines have none."""
+    """A row. ``number`` is 1-based: of the line; of the row where ``lined`` is false."""
 
     artifact: str
-    line: int | None
-    row: int
+    number: int
+    lined: bool = True
+
+    @property
+    def line(self) -> int | None:
+        """1-based, None for formats without lines."""
+        return self.number if self.lined else None
 
     def __str__(self) -> str:
-        return f"line {self.line}" if self.line is not None else f"row {self.row}"
+        return f"{'line' if self.lined else 'row'} {self.number}"
 
 
 @dataclass(frozen=True, slots=True)

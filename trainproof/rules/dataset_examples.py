@@ -12,7 +12,7 @@ PATH = "train.jsonl"
 
 
 def spot(line: int, artifact: str = PATH) -> Spot:
-    return Spot(artifact, line, line)
+    return Spot(artifact, line)
 
 
 def tally(rows: int, *lines: int) -> Tally:

@@ -1,0 +1,194 @@
+"""Rows come out of every format with their places, and damage is told from content."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.inspected import counts, inspected, jsonl, lines, measured
+from trainproof.datasets import rows
+from trainproof.model.data import FaultCode
+from trainproof.model.dataset import Dataset, Issue, Shape
+
+ROWS: list[dict[str, Any]] = [{"text": "one"}, {"text": "two"}, {"text": "three"}]
+
+
+def write(path: Path, content: bytes | str) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def test_lines_that_are_no_records_are_told_apart_by_what_they_are(tmp_path: Path) -> None:
+    path = jsonl(
+        tmp_path / "a.jsonl",
+        {"text": "one"},
+        '{"text": "cut',
+        "",
+        "[1, 2]",
+        "17",
+        "null",
+        b'{"text": "\xff"}',
+        '{"text": "two"}, ',
+    )
+    found = measured(path)
+    assert (found.rows, found.unusable, found.seen) == (1, 6, 7)
+    assert counts(found) == {"syntax": 2, "not-object": 3, "encoding": 1}
+    assert lines(found, Issue.SYNTAX) == [2, 8]
+    assert lines(found, Issue.NOT_OBJECT) == [4, 5, 6]
+    assert lines(found, Issue.ENCODING) == [7]
+
+
+def test_what_only_lenient_parsers_take_is_read_and_told(tmp_path: Path) -> None:
+    path = jsonl(
+        tmp_path / "a.jsonl",
+        '{"text": "one", "score": NaN}',
+        '{"text": "half \\ud83d"}',
+        '{"text": "whole \\ud83d\\ude00", "n": 123456789012345678901234567890}',
+    )
+    found = measured(path)
+    assert found.rows == 3
+    assert counts(found) == {"not-a-number": 1, "surrogate": 1}
+    assert lines(found, Issue.SURROGATE) == [2]
+
+
+def test_deep_nesting_is_a_count_and_no_crash(tmp_path: Path) -> None:
+    deep = '{"text": ' + "[" * 100_000 + "]" * 100_000 + "}"
+    found = measured(jsonl(tmp_path / "a.jsonl", deep, {"text": "one"}))
+    assert counts(found) == {"too-long": 1}
+
+
+@pytest.mark.parametrize("length", [10, 11, 19, 20, 21, 95])
+def test_a_line_beyond_the_limit_is_passed_over(length: int) -> None:
+    stream = io.BytesIO(b"one\n" + b"x" * length + b"\ntwo")
+    assert list(rows.lines(stream, 10)) == [(1, b"one\n"), (2, None), (3, b"two")]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_row(tmp_path: Path) -> None:
+    found = measured(write(tmp_path / "a.jsonl", b'\xef\xbb\xbf{"text": "one"}\n'))
+    assert (found.rows, counts(found)) == (1, {})
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (json.dumps(ROWS), [1, 1, 1]),
+        (json.dumps(ROWS, indent=1), [2, 5, 8]),
+        (json.dumps({"version": 1, "data": ROWS}, indent=1), [4, 7, 10]),
+        ("\n".join(json.dumps(row, indent=0) for row in ROWS), [1, 4, 7]),
+    ],
+)
+def test_a_json_document_is_read_record_by_record(
+    tmp_path: Path, content: str, expected: list[int]
+) -> None:
+    found = measured(write(tmp_path / "a.json", content))
+    assert (found.rows, found.shapes) == (3, {Shape.TEXT: 3})
+    empty = content.replace('"one"', '""').replace('"two"', '""').replace('"three"', '" "')
+    spots = measured(write(tmp_path / "b.json", empty)).issues[Issue.EMPTY_TEXT].spots
+    assert [spot.line for spot in spots] == expected
+
+
+def test_a_long_json_document_is_read_in_pieces(tmp_path: Path) -> None:
+    many = [{"text": "é" * 3000, "n": number} for number in range(2000)]
+    found = measured(write(tmp_path / "a.json", json.dumps(many, ensure_ascii=False)))
+    assert (found.rows, found.characters) == (2000, 6_000_000)
+
+
+def test_a_json_document_that_breaks_off_is_read_up_to_there(tmp_path: Path) -> None:
+    content = json.dumps(ROWS, indent=1)
+    found = inspected(write(tmp_path / "a.json", content[: content.index("three")]))
+    assert isinstance(found.subject, Dataset)
+    assert (found.subject.rows, counts(found.subject)) == (2, {"syntax": 1})
+    assert lines(found.subject, Issue.SYNTAX) == [8]
+    (fault,) = found.faults
+    assert (fault.code, fault.fatal, fault.line) == (FaultCode.CORRUPT, True, 8)
+
+
+def test_a_file_named_json_that_holds_lines_is_read_as_lines(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "a.json", *ROWS, "{")
+    assert lines(measured(path), Issue.SYNTAX) == [4]
+
+
+@pytest.mark.parametrize(("name", "delimiter"), [("a.csv", ","), ("b.csv", ";"), ("c.tsv", "\t")])
+def test_tables_have_a_header_and_lines(tmp_path: Path, name: str, delimiter: str) -> None:
+    content = 'text,label\none,0\n"two\nlines",1\n,0\nfour\nfive,1\n'
+    found = measured(write(tmp_path / name, content.replace(",", delimiter)))
+    assert (found.rows, found.unusable) == (4, 1)
+    assert counts(found) == {"empty-text": 1, "arity": 1}
+    assert lines(found, Issue.EMPTY_TEXT) == [5]
+    assert lines(found, Issue.ARITY) == [6]
+
+
+def test_plain_text_has_a_row_for_each_line_with_something_on_it(tmp_path: Path) -> None:
+    found = measured(write(tmp_path / "a.txt", b"one\n\n  \ntwo\n\xff\n"))
+    assert (found.rows, counts(found)) == (3, {"encoding": 1})
+    assert lines(found, Issue.ENCODING) == [5]
+
+
+def test_parquet_has_rows_and_no_lines(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pytest.importorskip("pyarrow").Table.from_pylist([*ROWS, {"text": ""}, {"text": None}])
+    parquet.write_table(table, tmp_path / "a.parquet")
+    found = measured(tmp_path / "a.parquet")
+    assert (found.rows, counts(found)) == (5, {"empty-text": 1, "null-text": 1})
+    (spot,) = found.issues[Issue.EMPTY_TEXT].spots
+    assert (spot.line, str(spot)) == (None, "row 4")
+
+
+def test_arrow_is_read_as_a_file_and_as_a_stream(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    table = pa.Table.from_pylist(ROWS)
+    for name, new in (("file.arrow", pa.ipc.new_file), ("stream.arrow", pa.ipc.new_stream)):
+        with new(str(tmp_path / name), table.schema) as writer:
+            writer.write_table(table)
+        assert measured(tmp_path / name).rows == 3
+
+
+@pytest.mark.parametrize("content", [b"PAR1", b"PAR1" + bytes(200) + b"PAR1", b""])
+def test_damaged_parquet_is_a_fault(tmp_path: Path, content: bytes) -> None:
+    pytest.importorskip("pyarrow")
+    found = inspected(write(tmp_path / "a.parquet", content))
+    assert found.subject is None
+    assert found.faults[0].code is FaultCode.CORRUPT
+
+
+def test_compressed_files_are_read_and_cut_ones_are_told(tmp_path: Path) -> None:
+    content = b"".join(b'{"text": "row %d"}\n' % number for number in range(5000))
+    packed = gzip.compress(content)
+    assert measured(write(tmp_path / "a.jsonl.gz", packed)).rows == 5000
+    cut = inspected(write(tmp_path / "b.jsonl.gz", packed[: len(packed) // 2]))
+    assert isinstance(cut.subject, Dataset)
+    assert 0 < cut.subject.rows < 5000
+    assert [fault.code for fault in cut.faults] == [FaultCode.TRUNCATED]
+
+
+def test_a_directory_is_its_files_with_their_names(tmp_path: Path) -> None:
+    jsonl(tmp_path / "data" / "a.jsonl", {"text": "one"})
+    jsonl(tmp_path / "data" / "deep" / "b.jsonl", {"text": "two"}, {"text": ""})
+    write(tmp_path / "data" / "dataset_info.json", "{}")
+    write(tmp_path / "data" / "README.txt", "about\n")
+    found = measured(tmp_path / "data")
+    assert (found.rows, found.files) == (3, 2)
+    (spot,) = found.issues[Issue.EMPTY_TEXT].spots
+    assert (spot.artifact, spot.line) == ("data/deep/b.jsonl", 2)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"[]"])
+def test_nothing_is_no_dataset(tmp_path: Path, content: bytes) -> None:
+    for name in ("a.jsonl", "a.json"):
+        found = inspected(write(tmp_path / name, content))
+        if found.subject is None:
+            assert [fault.fatal for fault in found.faults] == [True]
+        else:
+            assert isinstance(found.subject, Dataset)
+            assert found.subject.rows == 0
+
+
+def test_what_is_not_there_is_a_fault(tmp_path: Path) -> None:
+    found = inspected(tmp_path / "nowhere.jsonl")
+    assert found.subject is None
+    assert found.faults[0].detail == "No such file or directory"
