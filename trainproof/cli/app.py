@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import auditing, checkpointing, comparing, inspecting, reference
+from . import auditing, checkpointing, comparing, inspecting, reference, surroundings
 
 app = typer.Typer(
     name="trainproof",
@@ -47,6 +47,7 @@ app.command()(comparing.compare)
 app.command()(checkpointing.checkpoint)
 app.command()(inspecting.preflight)
 app.command()(inspecting.tokenizer)
+app.command()(surroundings.env)
 app.add_typer(reference.rules, name="rules")
 app.command()(reference.schema)
 app.command()(reference.validate)

@@ -80,9 +80,18 @@ def _interpreted(
         installed = packages(WATCHED, python, cwd, beat)
         if request.module is not None:
             imported = import_module(request.module, python, cwd, request.seconds, beat)
+            imported = replace(imported, path=_below(imported.path, cwd))
     except Unusable as error:
         return looked, (Fault(FaultCode.IO, python, str(error), fatal=True),)
     return replace(looked, packages=installed, imported=imported), ()
+
+
+def _below(path: str, directory: Path) -> str:
+    """Relative to ``directory`` where it lies there, as places in reports are."""
+    if not path:
+        return path
+    relative = os.path.relpath(path, directory)
+    return path if relative.startswith(os.pardir) else relative
 
 
 def _open_files() -> int | None:

@@ -28,7 +28,7 @@ _TICK = 0.2
 _LINE = 300
 _FRAME = re.compile(r'^ +File "(.+)", line (\d+)(?: in .*)?$', re.MULTILINE)
 _PACKAGES_SECONDS = 60.0
-_SHARE = 0.9
+_SHARE = 0.5
 """Of the time for an import, after which the process says where it is."""
 
 

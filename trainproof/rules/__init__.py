@@ -23,6 +23,8 @@ from . import comparison as comparison
 from . import checkpoint as checkpoint
 from . import weights as weights
 from . import drift as drift
+from . import environment as environment
+from . import settings as settings
 from . import objective as objective
 from . import watch as watch
 from . import dataset as dataset

@@ -106,7 +106,7 @@ def _imported(one: Imported) -> dict[str, Value]:
 
 
 def _at(one: Imported) -> Where:
-    """The file that was run last; the package does not know what is relative to what."""
+    """The file that was run last, where it is known."""
     return Where(one.path, line=one.line or None) if one.path else Where(ID)
 
 
@@ -760,8 +760,7 @@ def checkpoint_empty(saved: SavedFile) -> Outcome:
     subject=SubjectKind.ENVIRONMENT,
 )
 def checkpoint_truncated(saved: SavedFile) -> Outcome:
-    codes = frozenset({DefectCode.TRUNCATED, DefectCode.SAVE_FAILED})
-    return _judged(saved, _defect(saved, codes))
+    return _judged(saved, _defect(saved, _CUT))
 
 
 @rule(
@@ -808,7 +807,10 @@ def checkpoint_unreadable(saved: SavedFile) -> Outcome:
     doc=Doc(
         measures="The checksums and the structure of the file.",
         means="Its bytes are not those that were written.",
-        guards=("As TP-CKPT-CORRUPT; formats without checksums show damage of structure only.",),
+        guards=(
+            "As TP-CKPT-CORRUPT; formats without checksums show damage of structure only.",
+            "A file that is cut is TP-ENV-CKPT-TRUNCATED, whatever else is wrong with the rest.",
+        ),
         **_CKPT_DOC,  # type: ignore[arg-type]
     ),
     fires=Example(
@@ -822,9 +824,12 @@ def checkpoint_unreadable(saved: SavedFile) -> Outcome:
     subject=SubjectKind.ENVIRONMENT,
 )
 def checkpoint_corrupt(saved: SavedFile) -> Outcome:
+    if _defect(saved, _CUT) is not None:
+        return Undecided(_facts(saved), Skip.NEED_UNREADABLE)
     return _judged(saved, _defect(saved, _DAMAGE))
 
 
+_CUT = frozenset({DefectCode.TRUNCATED, DefectCode.SAVE_FAILED})
 _DAMAGE = frozenset(
     {
         DefectCode.CRC,
