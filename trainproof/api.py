@@ -16,14 +16,16 @@ from .config import Config
 from .discover import discover
 from .engine import publish
 from .engine.baselines import name_of
+from .engine.evaluate import evaluate
 from .engine.limits import Limits
-from .engine.local import judge_here
+from .engine.local import Bench, judge_here
 from .engine.memory import judge_view
 from .engine.spool import spooled
-from .engine.supervisor import supervise
+from .engine.supervisor import Pool, supervise
 from .grouping import group, taken_apart
 from .model.artifact import Artifact, Content, Kind, Run, Unjudged
-from .model.data import Fault, FaultCode, RunView
+from .model.data import Facts, Fault, FaultCode, RunView
+from .model.following import Following
 from .model.inspection import Requests
 from .model.report import (
     SCHEMA_VERSION,
@@ -113,7 +115,7 @@ def _matrix(run: Run, found: _Found) -> dict[str, RuleInfo]:
 
 
 _ROWS = {
-    SubjectKind.RUN: frozenset({SubjectKind.RUN, SubjectKind.PAIR}),
+    SubjectKind.RUN: frozenset({SubjectKind.RUN, SubjectKind.PAIR, SubjectKind.WATCH}),
     SubjectKind.CHECKPOINT: frozenset({SubjectKind.CHECKPOINT, SubjectKind.CHECKPOINT_PAIR}),
     SubjectKind.DATASET: frozenset({SubjectKind.DATASET, SubjectKind.TOKENIZER}),
 }
@@ -284,19 +286,7 @@ def _judge(
     found: _Found, config: Config, progress: Progress | None, asked: Depth | Requests
 ) -> _Judged:
     """Results by number of the run: their order says nothing about when each came in."""
-    infos = _of_kinds(found.kinds)
-    settings = Settings(
-        rules=tuple(id for id in config.rules if id in infos),
-        baseline_rules=tuple(id for id, i in infos.items() if i.subject is SubjectKind.RUN),
-        thresholds=config.thresholds,
-        tags=config.tags,
-        spools=found.spools,
-        follow_symlinks=config.follow_symlinks,
-        depth=asked if isinstance(asked, Depth) else Depth.TENSORS,
-        requests=asked if isinstance(asked, Requests) else Requests(),
-        plugins=config.plugins,
-        memory_bytes=config.memory_limit,
-    )
+    settings = _settings(found, config, asked)
     judged = _Judged({})
 
     def finished(number: int, result: RunResult) -> None:
@@ -317,6 +307,22 @@ def _judge(
     if apart := _taken_apart(found, judged):
         carry_out(apart)
     return judged
+
+
+def _settings(found: _Found, config: Config, asked: Depth | Requests) -> Settings:
+    infos = _of_kinds(found.kinds)
+    return Settings(
+        rules=tuple(id for id in config.rules if id in infos),
+        baseline_rules=tuple(id for id, i in infos.items() if i.subject is SubjectKind.RUN),
+        thresholds=config.thresholds,
+        tags=config.tags,
+        spools=found.spools,
+        follow_symlinks=config.follow_symlinks,
+        depth=asked if isinstance(asked, Depth) else Depth.TENSORS,
+        requests=asked if isinstance(asked, Requests) else Requests(),
+        plugins=config.plugins,
+        memory_bytes=config.memory_limit,
+    )
 
 
 def _task(number: int, found: _Found, settings: Settings) -> Task:
@@ -389,3 +395,115 @@ def _faults(found: _Found, results: dict[int, RunResult]) -> list[Fault]:
 
 def _rules(infos: Mapping[str, RuleInfo]) -> tuple[RuleEntry, ...]:
     return tuple(map(publish.rule_entry, infos.values()))
+
+
+# --- again and again ------------------------------------------------------------------------
+
+_STALL = "TP-STALL"
+
+
+class Session:
+    """An audit that is carried out again and again while runs go on.
+
+    Workers stay, with what they have read; the result of a run stays until it is judged again.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._stack = ExitStack()
+        self._found = _Found(frozenset())
+        self._results: dict[Run, RunResult] = {}
+        self._settings: Settings | None = None
+        self._judges: Pool | Bench | None = None
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Those that were found, also such as came to light when a file of several was read."""
+        return tuple(self._found.runs)
+
+    def find(self) -> None:
+        """Walk all roots anew. A run of which the files are the same keeps its result."""
+        before, self._stack = self._stack, ExitStack()
+        before.close()
+        found = _find(self._config, self._stack)
+        self._found = replace(found, kinds=found.kinds | {SubjectKind.WATCH})
+        known = {_identity(run): result for run, result in self._results.items()}
+        self._results = {
+            run: known[_identity(run)] for run in found.runs if _identity(run) in known
+        }
+        settings = replace(_settings(self._found, self._config, Depth.TENSORS), live=True)
+        if settings != self._settings:
+            self._dismiss()
+            self._settings = settings
+
+    def is_judged(self, run: Run) -> bool:
+        return run in self._results
+
+    def facts(self, run: Run) -> Facts:
+        """What the run declares, by what was read of it last."""
+        return self._results[run].facts
+
+    def problems(self, run: Run) -> int:
+        """Faults of its files, as they were read last."""
+        return len(self._results[run].faults)
+
+    def judge(self, runs: Sequence[Run]) -> None:
+        """Renew the results of these runs."""
+        new = self._carry_out(runs)
+        for run, result in new.items():
+            apart = taken_apart(run, result.parts, result.strangers)
+            if apart == (run,):
+                self._results[run] = result
+                continue
+            at = self._found.runs.index(run)
+            self._found.runs[at : at + 1] = apart
+            self._results |= self._carry_out(apart)
+
+    def _carry_out(self, runs: Sequence[Run]) -> dict[Run, RunResult]:
+        assert self._settings is not None
+        if self._judges is None:
+            limits = Limits(self._config.timeout, memory_bytes=self._config.memory_limit)
+            isolated = self._config.isolation
+            self._judges = Pool(self._settings, limits, 1) if isolated else Bench(self._settings)
+        numbers = [self._found.runs.index(run) for run in runs]
+        tasks = [_task(number, self._found, self._settings) for number in numbers]
+        results: dict[Run, RunResult] = {}
+
+        def finished(number: int, result: RunResult) -> None:
+            results[self._found.runs[number]] = result
+
+        self._judges.judge(tasks, finished)
+        return results
+
+    def report(self, following: Mapping[Run, Following]) -> Report:
+        """On what was judged last. ``following``: what the watch itself knows of each run."""
+        results = {
+            number: self._followed(self._results[run], following[run])
+            for number, run in enumerate(self._found.runs)
+        }
+        invocation = Invocation(jobs=1, isolated=self._config.isolation)
+        return _report(self._config, self._found, results, invocation)
+
+    def _followed(self, result: RunResult, following: Following) -> RunResult:
+        """With what only a watch can say: the worker has no clock."""
+        view = RunView("", inspected=following)
+        thresholds = self._config.thresholds.get(_STALL, {})
+        cells = tuple(
+            evaluate(REGISTRY[_STALL], view, thresholds) if cell.rule == _STALL else cell
+            for cell in result.cells
+        )
+        return replace(result, cells=cells)
+
+    def close(self) -> None:
+        """End the workers."""
+        self._dismiss()
+        self._stack.close()
+
+    def _dismiss(self) -> None:
+        if self._judges is not None:
+            self._judges.close()
+            self._judges = None
+
+
+def _identity(run: Run) -> tuple[str, str, frozenset[str]]:
+    return run.root, run.id, frozenset(f"{one.path}#{one.part}" for one in run.artifacts)
