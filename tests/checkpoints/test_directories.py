@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
-from trainproof.checkpoints import Contents, assemble, step_of
+from trainproof.checkpoints import Contents, assemble, parts_among, step_of
 from trainproof.model.tensors import (
     CheckpointDirectory,
     DefectCode,
     DirectoryKind,
+    Scalar,
     TensorInfo,
 )
 
@@ -167,3 +168,29 @@ def test_a_pipeline_needs_its_components() -> None:
 def test_the_step_in_a_name() -> None:
     names = ("checkpoint-500", "a/global_step12", "iter_0001000", "step_7", "epoch=3", "final")
     assert [step_of(name) for name in names] == [500, 12, 1000, 7, None, None]
+
+
+def test_a_model_with_its_configuration_and_what_that_says() -> None:
+    said = {"architectures": ["GPT2LMHeadModel"], "n_embd": 8, "task": {"a": 1}, "none": None}
+    files = {"m/config.json": json.dumps(said).encode(), "m/model.safetensors": b"", "m/x.bin": b""}
+    (one,) = sets(files)
+    assert (one.kind, one.files) == (
+        DirectoryKind.PRETRAINED,
+        ("m/config.json", "m/model.safetensors"),
+    )
+    assert one.said == (
+        Scalar("config.json/architectures/0", "GPT2LMHeadModel"),
+        Scalar("config.json/n_embd", 8),
+        Scalar("config.json/task", 1),
+    )
+
+
+def test_a_configuration_that_is_no_mapping_says_nothing() -> None:
+    (one,) = sets({"config.json": b"[1]", "model.safetensors": b""})
+    assert one.said == ()
+
+
+def test_files_that_another_one_lists_are_parts_of_it() -> None:
+    listed = {"a/__0_0.distcp", "b/ckpt-1.data-00000-of-00001"}
+    there = {*listed, "a/.metadata", "b/ckpt-1.index", "c/__0_0.distcp", "b/x.data-00000-of-00001"}
+    assert parts_among(there) == listed

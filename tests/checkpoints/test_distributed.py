@@ -105,7 +105,7 @@ def read_all(
 def test_the_chunks_of_a_tensor_are_measured_together() -> None:
     (info,), facts, faults = read_all(FILES)
     assert (info.name, info.dtype, info.shape, info.nbytes) == ("w", "float32", (4,), 16)
-    assert info.stats == TensorStats(4, 1, 0, 0, 1, -2.0, 1.0, 2.0)
+    assert info.stats == TensorStats(4, 1, 0, 0, 1, -2.0, 1.0, 2.0, bfloat16=True)
     assert faults == []
     assert facts is not None
     assert (facts.extent, facts.safety) == (Extent.READ, Safety.SAFE)
@@ -155,7 +155,7 @@ def test_chunks_in_one_safetensors_file() -> None:
     blob = struct.pack("<Q", len(header)) + header + np.array([1.0, 3.0], "<f4").tobytes()
     listed = metadata({"w": tensor((2,), [(2,)])}, [("w", "__0_0.distcp", 5, 8)])
     (info,), facts, _ = read_all({".metadata": listed, "__0_0.distcp": b"12345" + blob})
-    assert info.stats == TensorStats(2, 0, 0, 0, 0, 1.0, 3.0, 3.0)
+    assert info.stats == TensorStats(2, 0, 0, 0, 0, 1.0, 3.0, 3.0, bfloat16=True)
     assert facts is not None
     assert facts.integrity is Integrity.ABSENT
 

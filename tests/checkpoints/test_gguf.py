@@ -40,7 +40,7 @@ WHOLE += bytes(34)
 def test_plain_tensors_are_measured_and_quantised_ones_listed() -> None:
     got = read(WHOLE, "m.gguf")
     assert got.tensors["w"].shape == (2, 3)
-    assert got.tensors["w"].stats == TensorStats(6, 0, 0, 0, 1, 0.0, 5.0, 5.0)
+    assert got.tensors["w"].stats == TensorStats(6, 0, 0, 0, 1, 0.0, 5.0, 5.0, bfloat16=True)
     assert (got.tensors["q"].dtype, got.tensors["q"].nbytes) == ("q8_0", 34)
     assert got.tensors["q"].unread == "quantised values are not measured"
     assert (got.facts.layout, got.facts.extent) == (Layout.GGUF, Extent.READ)

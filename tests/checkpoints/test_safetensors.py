@@ -54,7 +54,7 @@ def test_tensors_come_in_the_order_of_the_data() -> None:
             (2,),
             8,
             "model.safetensors",
-            TensorStats(2, 1, 0, 0, 0, 1.0, 1.0, 1.0, 1),
+            TensorStats(2, 1, 0, 0, 0, 1.0, 1.0, 1.0, 1, bfloat16=True),
             group=Group.OPTIMIZER,
             crc=zlib.crc32(W),
             place=len(data) - 10,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 
 import numpy as np
 import pytest
@@ -36,7 +37,12 @@ def naive(values: np.ndarray) -> TensorStats:
         max(finite, default=None),
         max(map(abs, finite), default=None),
         bad[0] if bad else None,
+        bfloat16=values.dtype == np.float32 and len(values) > 0 and _narrow(values),
     )
+
+
+def _narrow(values: np.ndarray) -> bool:
+    return not any(struct.unpack("<I", struct.pack("<f", v))[0] & 0xFFFF for v in values)
 
 
 @given(
@@ -124,7 +130,14 @@ def test_packed_types_count_zero_bytes_only() -> None:
 
 def test_an_expanded_tensor_repeats_its_elements_and_loses_the_place() -> None:
     once = measured("float32", np.array([math.nan, 0.0], np.float32).tobytes())
-    assert repeated(once, 3) == TensorStats(6, 3, 0, 0, 3, 0.0, 0.0, 0.0)
+    assert repeated(once, 3) == TensorStats(6, 3, 0, 0, 3, 0.0, 0.0, 0.0, bfloat16=True)
+
+
+def test_one_element_in_the_middle_shows_that_a_tensor_was_not_rounded() -> None:
+    values = np.ones(10_000, np.float32)
+    assert measured("float32", values.tobytes()).bfloat16
+    values[5_000] = 1.0001
+    assert not measured("float32", values.tobytes()).bfloat16
 
 
 def test_two_parts_of_a_tensor() -> None:

@@ -44,8 +44,8 @@ TENSORS = {"a": p.tensor("1", (2,)), "b": p.tensor("2", (3,))}
 def test_tensors_are_read_from_behind_the_pickles() -> None:
     for little in (True, False):
         got = read(legacy(TENSORS, little))
-        assert got.tensors["a"].stats == TensorStats(2, 1, 0, 0, 0, 1.0, 1.0, 1.0, 1)
-        assert got.tensors["b"].stats == TensorStats(3, 0, 0, 0, 2, -4.0, 0.0, 4.0)
+        assert got.tensors["a"].stats == TensorStats(2, 1, 0, 0, 0, 1.0, 1.0, 1.0, 1, bfloat16=True)
+        assert got.tensors["b"].stats == TensorStats(3, 0, 0, 0, 2, -4.0, 0.0, 4.0, bfloat16=True)
         facts = got.facts
         assert (facts.layout, facts.extent) == (Layout.TORCH_LEGACY, Extent.READ)
         assert (facts.integrity, facts.safety) == (Integrity.ABSENT, Safety.SAFE)

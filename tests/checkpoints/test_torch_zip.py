@@ -47,7 +47,7 @@ def test_a_state_dict_is_read_with_the_statistics_of_each_tensor() -> None:
         shape=(2, 3),
         nbytes=24,
         artifact="model.pt",
-        stats=TensorStats(6, 1, 1, 0, 1, -2.0, 3.0, 3.0, 3),
+        stats=TensorStats(6, 1, 1, 0, 1, -2.0, 3.0, 3.0, 3, bfloat16=True),
         storage="0",
         crc=zlib.crc32(W.tobytes()),
         place=PLAIN.index(W.tobytes()),

@@ -17,6 +17,7 @@ from trainproof.model.tensors import (
     Defect,
     DefectCode,
     DirectoryKind,
+    Scalar,
     TensorInfo,
 )
 
@@ -237,6 +238,51 @@ def step_of(directory: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def _pretrained(tree: _Tree, directory: str) -> Iterator[CheckpointDirectory]:
+    """``save_pretrained`` of transformers: weights, and what kind of model they are of."""
+    files = tree.files(directory)
+    own = [n for n in files if _WEIGHTS.fullmatch(n) and not n.startswith("adapter_model")]
+    if _CONFIG not in files or not own:
+        return
+    paths = tuple(_path(directory, name) for name in (_CONFIG, *own))
+    said = _said(tree, directory, _CONFIG)
+    yield CheckpointDirectory(
+        directory, DirectoryKind.PRETRAINED, paths, step_of(directory), (), said
+    )
+
+
+_CONFIG, _ADAPTER_CONFIG, _TRAINER_STATE = (
+    "config.json",
+    "adapter_config.json",
+    "trainer_state.json",
+)
+_SAID = 512
+"""Values of one file that are kept."""
+
+
+def _said(tree: _Tree, directory: str, name: str) -> tuple[Scalar, ...]:
+    """What a JSON file says at its outermost level."""
+    given = tree.json(directory, name)
+    found = _values(name, given if isinstance(given, dict) else {})
+    return tuple(one for _, one in zip(range(_SAID), found, strict=False))
+
+
+def _values(name: str, given: Mapping[str, object]) -> Iterator[Scalar]:
+    """Scalars as they are, lists of scalars one by one, objects by the number of their keys."""
+    for key, value in given.items():
+        path = f"{name}/{key}"[:_SAID]
+        if isinstance(value, dict):
+            yield Scalar(path, len(value))
+        elif isinstance(value, list):
+            yield from (
+                Scalar(f"{path}/{place}", one)
+                for place, one in enumerate(value[:_SAID])
+                if isinstance(one, int | float | bool | str)
+            )
+        elif isinstance(value, int | float | bool | str):
+            yield Scalar(path, value[:_SAID] if isinstance(value, str) else value)
+
+
 def _has_weights(tree: _Tree, directory: str) -> bool:
     inside = any(_WEIGHTS.fullmatch(name) for name in tree.files(directory))
     children = tree.children(directory)
@@ -270,7 +316,7 @@ def _trainer(tree: _Tree, directory: str) -> Iterator[CheckpointDirectory]:
         )
     if not _has_weights(tree, directory):
         defects.append(Defect(DefectCode.FILE_MISSING, "no file of weights is there", "model"))
-    yield _made(tree, directory, DirectoryKind.TRAINER, defects)
+    yield _made(tree, directory, DirectoryKind.TRAINER, defects, _TRAINER_STATE)
 
 
 def _accelerate(tree: _Tree, directory: str) -> Iterator[CheckpointDirectory]:
@@ -295,7 +341,7 @@ def _adapter(tree: _Tree, directory: str) -> Iterator[CheckpointDirectory]:
         defects.append(
             Defect(DefectCode.FILE_MISSING, "no file of weights is there", "adapter_model")
         )
-    yield _made(tree, directory, DirectoryKind.ADAPTER, defects)
+    yield _made(tree, directory, DirectoryKind.ADAPTER, defects, _ADAPTER_CONFIG)
 
 
 def _diffusers(tree: _Tree, directory: str) -> Iterator[CheckpointDirectory]:
@@ -313,10 +359,16 @@ def _diffusers(tree: _Tree, directory: str) -> Iterator[CheckpointDirectory]:
 
 
 def _made(
-    tree: _Tree, directory: str, kind: DirectoryKind, defects: Iterable[Defect]
+    tree: _Tree,
+    directory: str,
+    kind: DirectoryKind,
+    defects: Iterable[Defect],
+    document: str | None = None,
 ) -> CheckpointDirectory:
+    """``document``: the JSON file in which the writer says what this is."""
     files = tuple(_path(directory, name) for name in tree.files(directory))
-    return CheckpointDirectory(directory, kind, files, step_of(directory), tuple(defects))
+    said = () if document is None else _said(tree, directory, document)
+    return CheckpointDirectory(directory, kind, files, step_of(directory), tuple(defects), said)
 
 
 # --- distributed --------------------------------------------------------------------------------
@@ -444,6 +496,7 @@ def _tensorflow(tree: _Tree, directory: str) -> Iterator[CheckpointDirectory]:
 _Check = Callable[[_Tree, str], Iterator[CheckpointDirectory]]
 _CHECKS: tuple[_Check, ...] = (
     _sharded,
+    _pretrained,
     _trainer,
     _accelerate,
     _adapter,

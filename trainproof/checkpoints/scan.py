@@ -81,12 +81,14 @@ class _IeeeScan:
         self._nan = self._posinf = self._neginf = self._zeros = self._elements = 0
         self._first: int | None = None
         self._range = _Range()
+        self._bfloat16 = dtype.name == "float32"
 
     def add(self, data: memoryview | bytes) -> None:
         signed = _native(np.frombuffer(data, self._dtype.integer), self._big_endian)
         if not len(signed):
             return
         unsigned = signed.view(f"u{self._dtype.integer}")
+        self._bfloat16 = self._bfloat16 and _fits_bfloat16(unsigned)
         smax, umax = int(signed.max()), int(unsigned.max())
         infinity = self._dtype.infinity
         if smax >= infinity or umax >= self._sign | infinity:
@@ -136,7 +138,19 @@ class _IeeeScan:
             self._range.max,
             self._range.absmax,
             self._first,
+            self._bfloat16 and self._elements > 0,
         )
+
+
+def _fits_bfloat16(unsigned: Integers) -> bool:
+    """Whether the lower half of every element is zero. Numbers that were not rounded show it in
+    the first few, so that all of them are looked at only where it is so."""
+    few = int(np.bitwise_or.reduce(unsigned[:_FEW])) & _LOWER == 0
+    return few and int(np.bitwise_or.reduce(unsigned)) & _LOWER == 0
+
+
+_FEW = 256
+_LOWER = 0xFFFF
 
 
 class _TableScan:
@@ -250,6 +264,7 @@ def combined(first: TensorStats, second: TensorStats) -> TensorStats:
         _of(min, first.min, second.min),
         _of(max, first.max, second.max),
         _of(max, first.absmax, second.absmax),
+        bfloat16=first.bfloat16 and second.bfloat16,
     )
 
 

@@ -103,6 +103,8 @@ class TensorStats:
     -0.0 as well. ``min`` and ``max`` are over finite elements, None where there is none and for
     complex numbers, whose ``absmax`` is the largest part. ``first_nonfinite`` is the index in the
     flattened tensor, None where there is none or the tensor is not stored in that order.
+    ``bfloat16``: whether every element of a float32 tensor is also a number of bfloat16, False for
+    all other types.
     """
 
     elements: int
@@ -114,6 +116,7 @@ class TensorStats:
     max: Number | None
     absmax: Number | None
     first_nonfinite: int | None = None
+    bfloat16: bool = False
 
     @property
     def inf(self) -> int:
@@ -326,6 +329,7 @@ class DirectoryKind(StrEnum):
     """Files that are one checkpoint together."""
 
     SHARDED = "sharded"
+    PRETRAINED = "transformers-model"
     TRAINER = "transformers-trainer"
     ACCELERATE = "accelerate"
     ADAPTER = "peft-adapter"
@@ -342,6 +346,8 @@ class CheckpointDirectory:
     """One set. ``files``: paths that belong to it. ``step``: the number in the directory's name.
 
     ``defects``: what is missing or contradicts; ``where`` is a name inside of the directory.
+    ``said``: what the JSON files of its writer say at their outermost level, as ``config.json/
+    vocab_size``; of an object the number of its keys.
     """
 
     path: str
@@ -349,3 +355,4 @@ class CheckpointDirectory:
     files: tuple[str, ...]
     step: int | None
     defects: tuple[Defect, ...] = ()
+    said: tuple[Scalar, ...] = ()

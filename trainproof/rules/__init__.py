@@ -22,6 +22,9 @@ from . import integrity as integrity
 from . import comparison as comparison
 from . import checkpoint as checkpoint
 from . import weights as weights
+from . import contents as contents
+from . import declared as declared
+from . import resumable as resumable
 from . import drift as drift
 from . import environment as environment
 from . import settings as settings

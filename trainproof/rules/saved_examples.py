@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from trainproof.model.tensors import (
     OptimizerState,
     Presence,
     Safety,
+    Scalar,
     TensorInfo,
     TensorStats,
 )
@@ -158,3 +159,118 @@ def drifted(
         **fields,
     )
     return replace(view, drift=found)
+
+
+def narrow(name: str, shape: Sequence[int]) -> TensorInfo:
+    """A tensor of float32 that holds numbers of bfloat16 only."""
+    one = tensor(name, shape)
+    assert one.stats is not None
+    return replace(one, stats=replace(one.stats, bfloat16=True))
+
+
+def copied(*, same: bool, storages: bool = False) -> RunView:
+    """Two layers of two matrices; ``storages``: they share their memory."""
+    return saved(
+        *(
+            replace(
+                tensor(f"model.layers.{layer}.{part}.weight"),
+                crc=number if same else 2 * layer + number,
+                storage=str(number if storages else 2 * layer + number),
+            )
+            for layer in range(2)
+            for number, part in enumerate(("q_proj", "k_proj"))
+        )
+    )
+
+
+def stepped(*, zero_square: bool, step: int = 1000, **fields: Any) -> RunView:
+    """An optimizer of two matrices that has taken some steps."""
+    second = zero if zero_square else tensor
+    return saved(
+        tensor("state/0/exp_avg_sq", low=0.0, group=Group.OPTIMIZER),
+        second("state/1/exp_avg_sq", group=Group.OPTIMIZER, **fields),
+        optimizers=(OptimizerState("", 1, 2, 2, 0, (step,)),),
+    )
+
+
+def described(
+    kind: DirectoryKind, document: str, said: Mapping[str, Any], *tensors: TensorInfo
+) -> RunView:
+    """A directory whose configuration says something of its weights."""
+    path = {DirectoryKind.ADAPTER: "adapter_model.safetensors"}.get(kind, "model.safetensors")
+    scalars = tuple(Scalar(f"{document}/{key}", value) for key, value in said.items())
+    one = CheckpointDirectory("", kind, (document, path), None, (), scalars)
+    return saved(*(replace(t, artifact=path) for t in tensors), directories=(one,), artifact=path)
+
+
+LLAMA: Mapping[str, Any] = {
+    "architectures/0": "LlamaForCausalLM",
+    "vocab_size": 100,
+    "hidden_size": 8,
+    "num_hidden_layers": 2,
+    "tie_word_embeddings": False,
+    "dtype": "float32",
+}
+
+
+def pretrained(
+    *, rows: int = 100, layers: int = 2, head: bool = True, dtype: str = "float32", **said: Any
+) -> RunView:
+    """A small language model; ``said``: what its configuration says beside the usual."""
+    tensors = [tensor("model.embed_tokens.weight", (rows, 8), dtype=dtype)]
+    tensors += [tensor(f"model.layers.{n}.mlp.weight", (4, 8), dtype=dtype) for n in range(layers)]
+    tensors += [tensor("lm_head.weight", (rows, 8), dtype=dtype)] if head else []
+    return described(DirectoryKind.PRETRAINED, "config.json", {**LLAMA, **said}, *tensors)
+
+
+def adapter(first: Sequence[int], second: Sequence[int], **said: Any) -> RunView:
+    """An adapter of one module, with the shapes of A and B."""
+    name = "base_model.model.q_proj"
+    return described(
+        DirectoryKind.ADAPTER,
+        "adapter_config.json",
+        {"peft_type": "LORA", "r": 8, **said},
+        tensor(f"{name}.lora_A.weight", first),
+        tensor(f"{name}.lora_B.weight", second),
+    )
+
+
+def emptied(step: int, *, betas: bool = True, states: int = 0) -> RunView:
+    """A trainer's directory whose optimizer lists two parameters."""
+    one = CheckpointDirectory(f"checkpoint-{step}", DirectoryKind.TRAINER, (PATH,), step)
+    optimizer = OptimizerState("", 1, 2, states, 0)
+    scalars = (Scalar("param_groups/0/betas/0", 0.9),) if betas else ()
+    return saved(directories=(one,), optimizers=(optimizer,), scalars=scalars)
+
+
+def mismatched(shape: Sequence[int], dtype: str = "float32") -> RunView:
+    """A trainer's directory with a mean of this shape, and a matrix of four times four."""
+    model = SavedFile(_whole("model.safetensors"), (tensor("fc.weight", dtype=dtype),))
+    mean = replace(tensor("state/0/exp_avg", shape, group=Group.OPTIMIZER), artifact="optimizer.pt")
+    return _together(model, SavedFile(_whole("optimizer.pt"), (mean,)))
+
+
+def timed(step: int, global_step: int, last_epoch: int | None = None) -> RunView:
+    """A trainer's directory and the steps that its files count."""
+    last = global_step if last_epoch is None else last_epoch
+    schedule = replace(_whole("scheduler.pt"), scalars=(Scalar("last_epoch", last),))
+    said = (Scalar("trainer_state.json/global_step", global_step),)
+    return _together(SavedFile(schedule), step=step, said=said)
+
+
+def half_precision(*, scaler: bool, fp16: bool = True) -> RunView:
+    """A trainer's directory whose arguments say in what it trained."""
+    arguments = replace(_whole("training_args.bin"), scalars=(Scalar(".fp16", fp16),))
+    files = [SavedFile(arguments)] + ([SavedFile(_whole("scaler.pt"))] if scaler else [])
+    return _together(*files)
+
+
+def _whole(path: str) -> CheckpointFacts:
+    return CheckpointFacts(path, Layout.TORCH_ZIP, 1000, Extent.READ)
+
+
+def _together(*files: SavedFile, step: int = 10, said: tuple[Scalar, ...] = ()) -> RunView:
+    paths = tuple(file.facts.artifact for file in files)
+    path = f"checkpoint-{step}"
+    one = CheckpointDirectory(path, DirectoryKind.TRAINER, paths, step, (), said)
+    return RunView(path, checkpoint=Checkpoint(files, Depth.TENSORS, (one,)))

@@ -165,9 +165,22 @@ _INERT_FAMILY = re.compile(
     r"torch\.nn\.modules\.[a-z]+\.[A-Z][A-Za-z0-9]*"
     r"|torch\.jit\._pickle\.(restore_type_tag|build_(int|double|bool|tensor)list)"
     r"|__torch__\..+"
+    r"|transformers\.training_args(_seq2seq)?\.(Seq2Seq)?TrainingArguments"
+    r"|transformers\.training_args\.(OptimizerNames|ParallelMode)"
+    r"|transformers\.trainer_utils\.[A-Z][A-Za-z]*(Strategy|Type|Option)"
+    r"|transformers\.trainer_pt_utils\.AcceleratorConfig"
+    r"|transformers\.integrations\.deepspeed\.Hf(Trainer)?DeepSpeedConfig"
+    r"|accelerate\.state\.PartialState"
+    r"|accelerate\.utils\.dataclasses\.[A-Z][A-Za-z]*(Type|Plugin|Config)"
+    r"|trl\.trainer\.[a-z_]+_config\.[A-Z][A-Za-z]*Config"
+    r"|(lightning\.fabric\.utilities\.data|pytorch_lightning\.utilities\.parsing)\.AttributeDict"
+    r"|omegaconf\.(dictconfig\.DictConfig|listconfig\.ListConfig|base\.(Container)?Metadata)"
+    r"|omegaconf\.nodes\.[A-Z][A-Za-z]*Node|typing\.Any"
 )
 """Layers of torch itself: classes, whose state is set without calling them. What TorchScript
-calls its own types: they exist in no module that a pickle could import."""
+calls its own types: they exist in no module that a pickle could import. Settings and enumerations
+that the trainers of transformers, accelerate, TRL and Lightning save beside the weights: plain
+data, of whose classes none runs what it is given."""
 
 _PYTHON_2 = {"__builtin__": "builtins", "copy_reg": "copyreg", "cPickle": "pickle"}
 """Modules that unpicklers look for under another name in old protocols."""
