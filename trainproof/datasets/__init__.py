@@ -32,7 +32,7 @@ def inspect(run: Run, requests: Requests, beat: Beat) -> Inspection:
     asked = requests.dataset
     (artifact,) = run.artifacts
     faults: list[Fault] = []
-    loaded = _tokenizer(asked, faults)
+    loaded = _tokenizer(asked, run.root, faults)
     issues = Issues()
     sample = TokenSample(loaded, issues, artifact.path, asked.max_len, beat) if loaded else None
     survey = Survey(issues, asked.text_field, sample, ends(loaded.facts) if loaded else frozenset())
@@ -52,10 +52,10 @@ def inspect(run: Run, requests: Requests, beat: Beat) -> Inspection:
     return Inspection(found, _measured(found), tuple(faults[:_FAULTS]))
 
 
-def _tokenizer(asked: DatasetRequest, faults: list[Fault]) -> Loaded | None:
+def _tokenizer(asked: DatasetRequest, root: str, faults: list[Fault]) -> Loaded | None:
     if asked.tokenizer is None:
         return None
-    found = load(asked.tokenizer, asked.tokenizer, asked.template)
+    found = load(asked.tokenizer, os.path.relpath(asked.tokenizer, root), asked.template)
     if isinstance(found, Fault):
         faults.append(found)
         return None
@@ -66,8 +66,7 @@ def _sources(run: Run, asked: DatasetRequest, faults: list[Fault]) -> Iterator[S
     """All files, training rows first: what is held out is compared with them."""
     found = list(sources(run.root, run.artifacts[0].path))
     if asked.eval is not None:
-        home, name = os.path.split(os.path.abspath(asked.eval))
-        found += sources(home, name, held_out=True)
+        found += sources(run.root, os.path.relpath(asked.eval, run.root), held_out=True)
     faults += (item for item in found if isinstance(item, Fault))
     yield from sorted(
         (item for item in found if isinstance(item, Source)), key=lambda source: source.held_out

@@ -400,6 +400,7 @@ def high_oov(
         does_not_mean="That many tokens are unknown: that is TP-TOK-HIGH-OOV.",
         guards=(
             "Characters count from three occurrences on.",
+            "A vocabulary of whole words spells none, and is not checked.",
             "Up to 2 % nothing is said.",
         ),
         references=("SentencePiece: character_coverage, 0.9995 by default",),
@@ -416,7 +417,7 @@ def low_coverage(
     text, measured = _text(tokens)
     measured |= {"distinct": text.distinct, "uncovered": text.uncovered}
     if not text.distinct:
-        return Undecided(measured, Skip.NEED_TOO_SHORT)
+        return Undecided(measured, Skip.NEED_DEGENERATE)
     if text.uncovered <= most * text.distinct:
         return Clean(measured)
     return Fired((Evidence(_where(text, None), measured | {"examples": text.examples}),))

@@ -30,16 +30,16 @@ def inspect(run: Run, requests: Requests, beat: Callable[[], None]) -> Inspectio
         return Inspection(None, faults=(found,))
     if asked.text is None:
         return Inspection(found.facts, measured(found.facts))
-    use = text_use(found, asked.text, beat)
+    use = text_use(found, asked.text, os.path.relpath(asked.text, run.root), beat)
     if isinstance(use, Fault):
         return Inspection(None, measured(found.facts), (use,))
     facts = replace(found.facts, text=use)
     return Inspection(facts, measured(facts))
 
 
-def text_use(loaded: Loaded, path: str, beat: Callable[[], None]) -> TextUse | Fault:
-    """What the tokenizer does to the lines of a file."""
-    use = Use(loaded, path, beat)
+def text_use(loaded: Loaded, path: str, artifact: str, beat: Callable[[], None]) -> TextUse | Fault:
+    """What the tokenizer does to the lines of a file, called ``artifact`` in the report."""
+    use = Use(loaded, artifact, beat)
     try:
         stream = decompressed(open_store(path).open(os.path.basename(path)), path)
         with contextlib.closing(stream):
@@ -49,13 +49,13 @@ def text_use(loaded: Loaded, path: str, beat: Callable[[], None]) -> TextUse | F
                 use.add(utterance(number, line.decode("utf-8", "replace")))
             trouble = trouble_of(stream)
     except StoreError as error:
-        return Fault(FaultCode.IO, path, error.detail, fatal=True)
+        return Fault(FaultCode.IO, artifact, error.detail, fatal=True)
     if trouble is not None and trouble.fatal:
-        return Fault(trouble.code, path, trouble.detail, fatal=True)
+        return Fault(trouble.code, artifact, trouble.detail, fatal=True)
     found = use.found()
     if not found.tokens:
         detail = f"{number:,} lines and no token: nothing was measured"
-        return Fault(FaultCode.CORRUPT, path, detail, fatal=True)
+        return Fault(FaultCode.CORRUPT, artifact, detail, fatal=True)
     return found
 
 

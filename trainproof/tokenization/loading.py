@@ -36,13 +36,15 @@ class Encoder(Protocol):
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A tokenizer that works. ``unknown``: the id of its unknown token. ``template``: the text of
-    the chat template. ``digitwise``: no token holds two digits."""
+    the chat template. ``digitwise``: no token holds two digits. ``spells``: words that it does
+    not know are spelled in smaller parts."""
 
     facts: Tokenizer
     encoder: Encoder
     unknown: int | None
     template: str | None
     digitwise: bool
+    spells: bool = True
     bos: str = ""
     eos: str = ""
 
@@ -58,7 +60,7 @@ def load(path: str, artifact: str, template: str | None = None) -> Loaded | Faul
         if os.path.getsize(model) > _MAX_SIZE:
             detail = f"larger than {_MAX_SIZE >> 20} MiB"
             return Fault(FaultCode.TOO_LARGE, artifact, detail, fatal=True)
-        found = _huggingface(model, said) if _is_json(model) else _sentencepiece(model, said)
+        found = _huggingface(model) if _is_json(model) else _sentencepiece(model)
     except ImportError as error:
         detail = f"needs trainproof[tokenizers]: {error.name} is not installed"
         return _fault(artifact, detail)
@@ -112,6 +114,7 @@ class _Vocabulary:
     size: int
     total: bool
     digitwise: bool
+    spells: bool
     unknown: int | None
     roles: dict[Special, tuple[str, int]]
 
@@ -123,22 +126,30 @@ def _loaded(
     bos, eos = roles.get(Special.BOS, ""), roles.get(Special.EOS, "")
     written = template[0] if template else ""
     adds = _adds(found, said, roles)
+    size = max((found.size, *(id + 1 for id in said.added.values())))
     facts = Tokenizer(
         artifact=artifact,
         family=found.family,
         declares=said.found or found.family is Family.SENTENCEPIECE,
-        size=found.size,
+        size=size,
         total=found.total,
         adds_bos=adds[0],
         adds_eos=adds[1],
         add_eos=said.add_eos,
-        specials=tuple(_specials(found.encoder, roles, said.extra, written)),
+        specials=tuple(_specials(found, roles, said, written)),
         embedding=said.embedding,
         model_max_length=said.model_max_length,
         template=_shown(template, bos),
     )
     return Loaded(
-        facts, found.encoder, found.unknown, written or None, found.digitwise, bos=bos, eos=eos
+        facts=facts,
+        encoder=found.encoder,
+        unknown=found.unknown,
+        template=written or None,
+        digitwise=found.digitwise,
+        spells=found.spells,
+        bos=bos,
+        eos=eos,
     )
 
 
@@ -164,26 +175,31 @@ def _adds(found: _Vocabulary, said: Beside, roles: dict[Special, str]) -> tuple[
 
 
 def _specials(
-    encoder: Encoder, roles: dict[Special, str], extra: tuple[str, ...], template: str
+    found: _Vocabulary, roles: dict[Special, str], said: Beside, template: str
 ) -> Iterator[SpecialToken]:
     """Those with a role, those without, and those that only the template names."""
     for role, text in roles.items():
-        yield _special(encoder, text, role, declared=True)
+        yield _special(found, said, text, role)
     known = set(roles.values())
-    for text in extra:
+    for text in said.extra:
         if text not in known:
-            yield _special(encoder, text, None, declared=True)
+            yield _special(found, said, text, None)
     written = dict.fromkeys(_WRITTEN.findall(template))
     for text in list(written)[:_WRITTEN_MOST]:
-        if text not in known and text not in extra:
-            yield _special(encoder, text, None, declared=False)
+        if text not in known and text not in said.extra:
+            yield _special(found, said, text, None, declared=False)
 
 
-def _special(encoder: Encoder, text: str, role: Special | None, declared: bool) -> SpecialToken:
-    """A piece that is in the vocabulary and that encoding does not give is split all the same."""
-    id = encoder.id_of(text)
-    pieces = encoder.encode(text)
-    whole = id is not None and id in pieces
+def _special(
+    found: _Vocabulary, said: Beside, text: str, role: Special | None, declared: bool = True
+) -> SpecialToken:
+    """A piece that is in the vocabulary and that encoding does not give is split all the same;
+    but for SentencePiece, which leaves control symbols to the library around it."""
+    id = found.encoder.id_of(text)
+    if text in said.added:
+        return SpecialToken(text, role, said.added[text] if id is None else id, 1, declared)
+    pieces = found.encoder.encode(text)
+    whole = id is not None and (id in pieces or found.family is Family.SENTENCEPIECE)
     return SpecialToken(text, role, id, 1 if whole else max(2, len(pieces)), declared)
 
 
@@ -208,15 +224,14 @@ class _Rust:
         return id
 
 
-def _huggingface(path: str, said: Beside) -> _Vocabulary:
+def _huggingface(path: str) -> _Vocabulary:
     tokenizer: Any = import_module("tokenizers").Tokenizer.from_file(path)
     tokenizer.no_truncation()
     tokenizer.no_padding()
     vocabulary: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
     model = tokenizer.model
-    unknown = getattr(model, "unk_token", None) or said.roles.get(Special.UNK)
-    if unknown is None and type(model).__name__ == "Unigram":
-        unknown = "<unk>"
+    kind = type(model).__name__
+    unknown = "<unk>" if kind == "Unigram" else getattr(model, "unk_token", None)
     byte_level = "ByteLevel" in repr(tokenizer.pre_tokenizer) + repr(tokenizer.decoder)
     return _Vocabulary(
         encoder=_Rust(tokenizer),
@@ -224,6 +239,7 @@ def _huggingface(path: str, said: Beside) -> _Vocabulary:
         size=1 + max(vocabulary.values(), default=-1),
         total=byte_level or bool(getattr(model, "byte_fallback", False)),
         digitwise=not any(map(_DIGITS.fullmatch, vocabulary)),
+        spells=kind != "WordLevel",
         unknown=vocabulary.get(unknown) if unknown else None,
         roles={},
     )
@@ -251,7 +267,7 @@ class _Pieces:
         return id if self._inner.id_to_piece(id) == token else None
 
 
-def _sentencepiece(path: str, _: Beside) -> _Vocabulary:
+def _sentencepiece(path: str) -> _Vocabulary:
     inner: Any = import_module("sentencepiece").SentencePieceProcessor()
     inner.load(path)
     size = int(inner.get_piece_size())
@@ -267,6 +283,7 @@ def _sentencepiece(path: str, _: Beside) -> _Vocabulary:
         size=size,
         total=any(inner.is_byte(id) for id in range(min(size, 300))),
         digitwise=not any(_DIGITS.fullmatch(inner.id_to_piece(id)) for id in range(size)),
+        spells=True,
         unknown=ids[Special.UNK],
         roles={role: (inner.id_to_piece(id), id) for role, id in ids.items() if id >= 0},
     )

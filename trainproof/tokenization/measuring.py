@@ -111,7 +111,6 @@ class Use:
             self._encode()
         uncovered = list(self._uncovered())
         split = list(self._split())
-        often = sum(times >= _OFTEN for char, times in self._seen.items() if not char.isspace())
         return TextUse(
             artifact=self._artifact,
             lines=self._lines,
@@ -120,7 +119,7 @@ class Use:
             tokens=self._tokens,
             unknown=self._unknown,
             first_unknown=self._first_unknown,
-            distinct=often,
+            distinct=len(self._common()),
             uncovered=len(uncovered),
             examples=" ".join(uncovered[:_SHOWN]),
             numbers=sum(times for times, _ in self._numbers.values()),
@@ -139,12 +138,16 @@ class Use:
         if unknown is None:
             return
         self._beat()
-        for char, times in sorted(self._seen.items(), key=lambda item: (-item[1], item[0]))[
-            :_CHARACTERS
-        ]:
-            common = times >= _OFTEN and not char.isspace()
-            if common and unknown in self._loaded.encoder.encode(char):
+        for char in self._common():
+            if unknown in self._loaded.encoder.encode(char):
                 yield char
+
+    def _common(self) -> list[str]:
+        """Characters that occur often enough to count; none where words are known as a whole."""
+        if not self._loaded.spells:
+            return []
+        often = [c for c, times in self._seen.items() if times >= _OFTEN and not c.isspace()]
+        return sorted(often, key=lambda char: (-self._seen[char], char))[:_CHARACTERS]
 
     def _split(self) -> Iterator[str]:
         """Numbers that take more tokens than half their digits and one."""

@@ -20,7 +20,8 @@ _UNBOUNDED = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """``roles``: the text of each role's token; ``extra``: special tokens without a role.
+    """``roles``: the text of each role's token; ``extra``: special tokens without a role;
+    ``added``: tokens beside the vocabulary, with their numbers.
 
     ``add_bos`` and ``add_eos``: as configured, None where it is not. ``embedding``: rows of the
     model's embedding. ``found``: whether anything declares roles.
@@ -29,6 +30,7 @@ class Beside:
     found: bool = False
     roles: Mapping[Special, str] = field(default_factory=dict)
     extra: tuple[str, ...] = ()
+    added: Mapping[str, int] = field(default_factory=dict)
     add_bos: bool | None = None
     add_eos: bool | None = None
     embedding: int | None = None
@@ -47,6 +49,7 @@ def beside(directory: str) -> Beside:
         found=config is not None or tokens is not None,
         roles=_roles(said),
         extra=tuple(dict.fromkeys(_extra(said)))[:_TOKENS],
+        added=_added(directory, said),
         add_bos=_flag(said.get("add_bos_token")),
         add_eos=_flag(said.get("add_eos_token")),
         embedding=_embedding(_object(directory, "config.json") or {}),
@@ -98,6 +101,22 @@ def _extra(said: Mapping[str, Any]) -> Iterator[str]:
         values = listed.values() if isinstance(listed, dict) else listed
         if isinstance(listed, (list, dict)):
             yield from (text for one in values or () if (text := _token(one)))
+
+
+def _added(directory: str, said: Mapping[str, Any]) -> dict[str, int]:
+    """Tokens that a library adds when it loads the vocabulary."""
+    listed = _object(directory, "added_tokens.json") or {}
+    found = {text: id for text, id in listed.items() if _is_id(id)}
+    decoder = said.get("added_tokens_decoder")
+    for id, token in (decoder if isinstance(decoder, dict) else {}).items():
+        text = _token(token)
+        if text and str(id).isdecimal() and _is_id(int(id[:12])):
+            found[text] = int(id[:12])
+    return dict(list(found.items())[:_TOKENS])
+
+
+def _is_id(value: Any) -> bool:
+    return type(value) is int and 0 <= value < _UNBOUNDED
 
 
 def _flag(value: Any) -> bool | None:
