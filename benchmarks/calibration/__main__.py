@@ -6,8 +6,8 @@
 
 Without ``--check``: some 3,000 trainings (13 minutes on one core), then ``CALIBRATION.md`` beside
 this file and ``trainproof/data/calibration.json`` are written anew. With it: a sample of them in
-two minutes, and exit code 1 where more healthy runs fail or fewer faults are found than the
-recorded intervals allow.
+one minute, and exit code 1 where more healthy runs of it fail or fewer faults are found than when
+everything was measured.
 """
 
 from __future__ import annotations

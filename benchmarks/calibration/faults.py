@@ -109,7 +109,7 @@ FAULTS = {
         "resumed with the schedule at its start",
         _always(Change(forgets=Loss.SCHEDULE)),
         certain=True,
-        fits=lambda s: _falls(s) and _appended(s),
+        fits=lambda s: _falls(s) and s.writer == "tfevents",  # a new process, a new file
     ),
     "resume-restarts-steps": Fault(
         "resumed with steps counted from 0",

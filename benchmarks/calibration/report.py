@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from trainproof.model.rule import SubjectKind
+from trainproof.pages import fingerprint
 from trainproof.rules import REGISTRY
 
+from . import check
 from .catalogue import WORKLOADS, held_out
 from .faults import FAULTS
 from .judging import Judgements
@@ -26,7 +28,7 @@ from .results import (
     worst,
 )
 from .runs import CLEAN, Run
-from .statistics import Rate, bootstrap, fingerprint
+from .statistics import Rate, bootstrap
 
 LEARNING = ("TP-DEAD-RUN", "TP-DIVERGE", "TP-NO-HELDOUT-GAIN")
 """Rules of which the report says why they did not judge a harmed run that nothing flagged."""
@@ -52,6 +54,7 @@ def data(results: Results, occasion: Occasion) -> str:
         id: {
             "all": _counts(of_rule(results.judged, everything, id)),
             "held_out": _counts(of_rule(results.judged, aside, id)),
+            "thresholds": fingerprint({id: REGISTRY[id]}),
         }
         for id in measured_rules()
     }
@@ -71,6 +74,7 @@ def data(results: Results, occasion: Occasion) -> str:
             "train_only": _bounded(overall(results.judged, results, evaluated=False).rate),
         },
         "rules": rules,
+        "sample": asdict(check.counts(results)),
     }
     return json.dumps(document, indent=1, sort_keys=True) + "\n"
 

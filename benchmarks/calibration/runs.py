@@ -40,7 +40,8 @@ class Size:
 
 
 FULL = Size(drawn=120, harmed=54)
-SMALL = Size(drawn=10, harmed=4)
+SMALL = Size(drawn=8, harmed=3)
+"""All of its runs are among those of ``FULL``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,20 @@ def _with_fault(
         for run in pool.map(partial(run_faulty, root, name=name), portion, chunksize=4):
             harmed += run.outcome is Outcome.FAULTY
             yield run
+
+
+def sample(runs: Sequence[Run], size: Size) -> list[Run]:
+    """Of the runs of a larger size, those that ``all_runs`` would have made at this one."""
+    small = [run for run in runs if run.case.number < size.drawn]
+    chosen = [run for run in small if run.case.fault == CLEAN]
+    for name in FAULTS:
+        left = [run for run in small if run.case.fault == name][: MOST_TRIES * size.harmed]
+        harmed = 0
+        while left and harmed < size.harmed:
+            portion, left = left[: size.harmed], left[size.harmed :]
+            harmed += sum(run.outcome is Outcome.FAULTY for run in portion)
+            chosen += portion
+    return chosen
 
 
 def suitable(fault: Fault, controls: Sequence[Run]) -> list[Run]:

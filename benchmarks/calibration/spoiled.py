@@ -26,8 +26,18 @@ def truncated(history: History, other: History, rng: Rng) -> Files:
     end = int(len(whole) * rng.uniform(0.5, 0.9))
     if name.endswith((".csv", ".log", ".jsonl")):
         end = whole.rindex(b"\n", 0, end) + 4  # within a line, never between two
+    elif history.setting.writer == "tfevents":
+        end = _record_before(whole, end) + 7
     contents[name] = whole[:end]
     return contents
+
+
+def _record_before(events: bytes, end: int) -> int:
+    """Where the record begins in which byte ``end`` lies."""
+    at = 0
+    while at + (size := 16 + int.from_bytes(events[at : at + 8], "little")) <= end:
+        at += size
+    return at
 
 
 def prefix_lost(history: History, other: History, rng: Rng) -> Files:

@@ -1,15 +1,13 @@
-"""Rates with bounds that hold for few events, and what the thresholds of all rules were."""
+"""Rates with bounds that hold for few events."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from benchmarks.population import clopper_pearson
-from trainproof.rules.interface import Rule
 
 RESAMPLES = 4000
 
@@ -52,14 +50,3 @@ def bootstrap(clusters: Mapping[str, Rate], seed: int = 0) -> tuple[float, float
     drawn = counts[rng.integers(0, len(counts), (RESAMPLES, len(counts)))].sum(1)
     low, high = np.quantile(drawn[:, 0] / drawn[:, 1], [0.025, 0.975])
     return float(low), float(high)
-
-
-def fingerprint(rules: Mapping[str, Rule]) -> str:
-    """A hash of the ids and the defaults of all thresholds: the same for the same decisions."""
-    lines = sorted(
-        f"{id} {threshold.name}={threshold.default!r}"
-        for id, rule in rules.items()
-        for threshold in rule.info.thresholds
-    )
-    ids = " ".join(sorted(rules))
-    return hashlib.sha256("\n".join([ids, *lines]).encode()).hexdigest()[:16]

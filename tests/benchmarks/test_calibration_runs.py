@@ -9,12 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.calibration import judging, logs
+from benchmarks.calibration import check, judging, logs
 from benchmarks.calibration.catalogue import WORKLOADS, held_out
+from benchmarks.calibration.check import Counts
 from benchmarks.calibration.faults import FAULTS
 from benchmarks.calibration.outcomes import Outcome, absolute, relative
 from benchmarks.calibration.results import Results, detection, family, of_rule
-from benchmarks.calibration.runs import CLEAN, Case, Run, Size, all_runs, run_faulty, run_healthy
+from benchmarks.calibration.runs import (
+    CLEAN,
+    Case,
+    Run,
+    Size,
+    all_runs,
+    run_faulty,
+    run_healthy,
+    sample,
+)
 from benchmarks.calibration.settings import Setting, Writer
 from benchmarks.calibration.training import Change, History, Loss, train
 from benchmarks.calibration.workloads import Defect, Sampler, Split
@@ -246,6 +256,32 @@ def test_checkpoints_are_judged_where_the_fault_is_there(tmp_path: Path, name: s
     control = run_healthy(tmp_path, Case("adapter", 1))
     run = run_faulty(tmp_path, control, name)
     assert judging.judge(tmp_path, [control, run])[run.case.path].at("FAIL")
+
+
+def test_a_sample_is_what_a_smaller_measurement_would_have_made(tmp_path: Path) -> None:
+    faults, few = ["no-zero-grad", "lr-zero"], ("linear-regression",)
+
+    def made(root: Path, size: Size) -> list[Run]:
+        with ThreadPoolExecutor(1) as pool:
+            return list(all_runs(root, size, pool, faults))
+
+    small = Size(2, 1, few)
+    chosen = sample(made(tmp_path / "large", Size(4, 3, few)), small)
+    expected = made(tmp_path / "small", small)
+    assert {run.case for run in chosen} == {run.case for run in expected}
+
+
+@pytest.mark.parametrize(
+    ("now", "problems"),
+    [
+        (Counts(0, 2, 50, 20), 0),
+        (Counts(1, 2, 50, 20), 1),
+        (Counts(0, 4, 48, 18), 0),
+        (Counts(0, 5, 47, 17), 3),
+    ],
+)
+def test_a_check_tolerates_two_runs_but_no_false_fail(now: Counts, problems: int) -> None:
+    assert len(list(check.worse(now, Counts(0, 2, 50, 20)))) == problems
 
 
 def test_all_runs_are_the_same_whatever_the_pool(tmp_path: Path) -> None:
