@@ -716,3 +716,16 @@ def test_not_claimed(path: str, text: str) -> None:
 def test_nan_alone_is_read_as_one() -> None:
     got = console("step 1 loss nan\nstep 2 loss -inf\nstep 3 loss NaN\n")
     assert [str(v) for v in got.values("loss")] == [str(nan), str(-inf), str(nan)]
+
+
+def test_a_line_that_looks_like_many_without_meaning_may_differ_in_a_letter_only() -> None:
+    noise = "".join(f"worker {i} read shard {i} of 90\n" for i in range(50))
+    got = console(f"{noise}step 7 loss 0.5\n{noise}step 8 loss nan\n{noise}step 9 loss 0.25\n")
+    assert repr(points(got, "loss")) == "[(7, 0.5), (8, nan), (9, 0.25)]"
+    assert lines(got, "loss") == [51, 102, 153]
+
+
+def test_a_traceback_that_was_seen_before_is_a_crash_again() -> None:
+    text = "cuda epoch optimizer checkpoint\n" + "Traceback (most recent call last):\n" * 3
+    got = read(ConsoleText(), "a.log", (text + "RuntimeError: gone\n").encode())
+    assert got.content is Content.HEADER_ONLY

@@ -171,3 +171,20 @@ def test_rows_with_other_numbers_of_cells_are_left_alone() -> None:
 @pytest.mark.parametrize("text", [FIRST + SECOND, YOLO5 * 2, YOLO8 * 2, FASTAI, SKORCH])
 def test_whatever_happened_to_the_file(text: str) -> None:
     survives(ConsoleText(), "output.log", text.encode())
+
+
+def test_rows_that_look_like_lines_that_meant_nothing_before() -> None:
+    """Lines that report nothing are remembered by how they look, until names come up."""
+    rows = FASTAI.splitlines(keepends=True)
+    before = "".join(f"{line[:-1]}\n" for line in rows[1:]) * 3
+    assert readout(before + FASTAI).values("train_loss") == [0.494, 0.394, 0.294]
+    other = FASTAI.replace("train_loss", "train_cost").replace("valid_loss", "eval_loss ")
+    got = readout(FASTAI + before.replace("00:12", "done now") + other)
+    assert got.values("train_cost") == [0.494, 0.394, 0.294]
+    assert got.values("train_loss") == [0.494, 0.394, 0.294]
+
+
+def test_a_box_whose_rows_were_seen_before_outside_of_one() -> None:
+    inside = "\n".join(FIRST.splitlines()[1:-1]) + "\n"
+    got = readout(f"{inside}a line between\n{FIRST}{SECOND}")
+    assert got.values("rollout/ep_rew_mean") == [21.5, 26.4]

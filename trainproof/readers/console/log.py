@@ -160,12 +160,25 @@ class Log:
     _frameworks: dict[str, int] = field(default_factory=dict)
     _fitted: tuple[int, int] = (-1, -1)
     _tables: Tables = field(default_factory=Tables)
+    _idle: set[str] = field(default_factory=set)
+    _begun: int = 0
 
-    def take(self, text: str, line: int, *, ended: bool = True) -> None:
-        """Read one line, or one state of a progress bar."""
-        if len(text) > MAX_LINE:
+    def passes(self, look: str, text: str, line: int) -> bool:
+        """Whether a line is known to report nothing, from its ``look``: the line with every digit
+        a zero. Two lines that look alike have one shape."""
+        if look not in self._idle or self._tables.open:
+            return False
+        self._note(text, line)
+        return True
+
+    def take(self, told: str, line: int, *, ended: bool = True, look: str = "") -> None:
+        """Read one line, or one state of a progress bar. ``look``: as of ``passes``."""
+        if len(told) > MAX_LINE:
             return
-        text = without_bars(self._tables.line(named(text)))
+        text = without_bars(self._tables.line(named(told)))
+        if self._tables.begun != self._begun:
+            self._begun = self._tables.begun
+            self._idle.clear()  # what stands below names may look like what meant nothing before
         if not text:
             return
         for plan, pattern in self._recent:
@@ -176,10 +189,18 @@ class Log:
         new = self._plan(pieces) if len(pieces) > 1 else None
         if new is None:
             self._note(text, line)
+            self._learn(look, same=text == told)
             return
         self._use(new, pieces[1::2], line, ended)
         if new.uses == OFTEN:
             self._recent = [(new, pattern_of(new.texts)), *self._recent[: RECENT - 1]]
+
+    def _learn(self, look: str, *, same: bool) -> None:
+        """Remember that lines of this look report nothing; those that were read as another text,
+        or in which a digit makes a difference (``mAP@.5:.95``), are not remembered."""
+        if look and same and self._tables.passing and "@" not in look and self._room > 0:
+            self._room -= len(look) + PLAN
+            self._idle.add(look)
 
     def _use(self, plan: Plan, numbers: Sequence[str], line: int, ended: bool) -> None:
         if not ended and _is_cut(plan, numbers):

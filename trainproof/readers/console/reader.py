@@ -35,6 +35,8 @@ GIVE_UP = 32 << 20
 FEW_WORDS = 4
 """Words of ``TRAINING`` that make a log of a training of a file without a record."""
 
+ZEROS = {ord(digit): "0" for digit in "123456789"}
+
 _BACKSPACES = re.compile("\x08+")
 _CONTROL = re.compile("[\x00-\x06\x0e-\x1a\x1c-\x1f]|\\\\x[0-9a-f]{2}")
 
@@ -136,12 +138,13 @@ def _take(block: Block, log: Log) -> None:
         text = _BACKSPACES.sub("\r", text)
     lines = text.split("\n")
     cut = lines.pop()
-    for number, line in enumerate(lines, block.first_line):
+    looks = text.translate(ZEROS).split("\n")
+    for number, (line, look) in enumerate(zip(lines, looks, strict=False), block.first_line):
         if "\r" in line:
             for state in line.split("\r"):
                 log.take(state, number)
-        else:
-            log.take(line, number)
+        elif not log.passes(look, line, number):
+            log.take(line, number, look=look)
     if cut:
         number = block.first_line + len(lines)
         *states, last = cut.split("\r")

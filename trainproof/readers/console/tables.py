@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trainproof.readers.names import split_of
 
@@ -72,29 +72,40 @@ MEASURES = {
 
 @dataclass(slots=True)
 class Tables:
-    """What has been seen of the tables of one log."""
+    """What has been seen of the tables of one log. ``passing``: the last line is of no table, and
+    neither begins one nor is within one. ``begun``: how often other names than before came up."""
 
+    passing: bool = True
+    begun: int = 0
     _box: dict[str, str] | None = None
     _section: str = ""
     _patience: int = 0
-    _names: Sequence[str] = ()
-    _measures: Sequence[str] = ()
+    _names: Sequence[str] = field(default_factory=list)
+    _measures: Sequence[str] = field(default_factory=list)
 
     def line(self, text: str) -> str:
         """What the line says with the names of its table, nothing while a box is open; the line
         itself where it is not of a table."""
+        self.passing = False
         if self._box is not None or text[:1] in ("-", "="):
             return self._boxed(text)
         if "all" in text and self._measures and (row := ALL.fullmatch(text)):
             return _named(self._measures, row["numbers"].split()) or text
         if "Class" in text and (classes := CLASSES.match(text)):
-            self._measures = _measures(classes["names"].split())
+            self._measures = self._new(self._measures, _measures(classes["names"].split()))
             return ""
         if self._names and (found := self._row(text)) is not None:
             return found
         if text[-1:].isalpha() or text[-1:].isspace():
-            self._head(text)
+            self.passing = not self._head(text)
+        else:
+            self.passing = True
         return text
+
+    @property
+    def open(self) -> bool:
+        """Whether a line now may be of a table whatever it is."""
+        return self._box is not None
 
     # --- boxes ---------------------------------------------------------------------------------
 
@@ -123,13 +134,23 @@ class Tables:
 
     # --- names above, numbers below ------------------------------------------------------------
 
-    def _head(self, text: str) -> None:
+    def _head(self, text: str) -> bool:
+        """Whether the line names what the numbers below it are."""
         if header := HEADER.fullmatch(text):
             names = header["names"].split()
             if any("loss" in name.lower() or name.lower() == "gpu_mem" for name in names):
-                self._names = [header["place"].lower(), *map(_loss, names)]
+                names = [header["place"].lower(), *map(_loss, names)]
+                self._names = self._new(self._names, names)
+                return True
         elif text.startswith("E ") and (header := SPACY.fullmatch(text)):
-            self._names = ["epoch", "step", *re.split(" {2,}", header["names"].strip())]
+            names = ["epoch", "step", *re.split(" {2,}", header["names"].strip())]
+            self._names = self._new(self._names, names)
+            return True
+        return False
+
+    def _new(self, known: Sequence[str], names: Sequence[str]) -> Sequence[str]:
+        self.begun += known != names
+        return names
 
     def _row(self, text: str) -> str | None:
         """The row with its names; nothing of a bar that is not at its end, for running values are
