@@ -1,10 +1,15 @@
 """Reading large text logs into columns: whole processes, start-up included.
 
-    python -m benchmarks.text_formats --peer-python /path/to/venv-of-0.22/bin/python
+    python -m benchmarks.text_formats --peer-python /path/to/venv-of-0.22/bin/python \\
+        --pandas-python /path/to/venv-with-pandas/bin/python --text-mb 1000
 
 Files (a million rows each, made in a temporary folder): a ``trainer_state.json`` as Trainer
 writes it, of which a tenth is NaN; the same rows as JSON lines; a CSV of 15 columns, also with a
-NaN column; a CSV as Lightning writes it, with training and validation on separate rows.
+NaN column; a CSV as Lightning writes it, with training and validation on separate rows. And console
+text of the given size: a record of training in about 400 bytes of other output.
+
+Peers: 0.22; for JSON the standard library, which only parses; for tables and JSON lines pandas; for
+text one regular expression that knows the format, line by line, as people write it.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ import math
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from .side_by_side import measure, table
@@ -38,6 +43,30 @@ PEER = """
 import sys
 from trainproof.adapters import parse_log_with_format
 parse_log_with_format(sys.argv[1])
+"""
+
+
+JSON = """
+import json, sys
+with open(sys.argv[1]) as file:
+    rows = [json.loads(line) for line in file] if sys.argv[1].endswith("l") else json.load(file)
+"""
+
+PANDAS = """
+import sys
+import pandas
+path = sys.argv[1]
+pandas.read_json(path, lines=True) if path.endswith("jsonl") else pandas.read_csv(path)
+"""
+
+EXPRESSION = """
+import re, sys
+line = re.compile(r"step (\\d+): loss ([\\d.]+|nan), lr ([\\d.e-]+), grad norm ([\\d.]+)")
+found = []
+with open(sys.argv[1]) as file:
+    for text in file:
+        if match := line.search(text):
+            found.append(tuple(map(float, match.groups())))
 """
 
 
@@ -98,30 +127,67 @@ def write_sparse_csv(path: Path, rows: int) -> None:
             file.write(cells[0 if i % 3 == 0 else 2 if i % 100 == 99 else 1] + "\n")
 
 
+def write_text(path: Path, megabytes: int) -> None:
+    draw = random.Random(0).random
+    other = (
+        "2024-01-01 10:00:{s:02} INFO data.loader: worker 3 opened shard {i} of 4096 (prefetch 2)\n"
+        "2024-01-01 10:00:{s:02} INFO trainer: memory allocated 41.2GiB, reserved 63.9GiB\n"
+        "[rank0]:W0101 10:00:{s:02} torch/_dynamo/convert_frame.py:844] cache size limit reached\n"
+        "Saving nothing this time; the next checkpoint is due at the end of the epoch\n"
+    )
+    size = i = 0
+    with path.open("w") as file:
+        while size < megabytes * 1_000_000:
+            loss = 3 * math.exp(-i / 3e5) + draw() * 0.1
+            record = f"step {i}: loss {loss:.4f}, lr {3e-4:.2e}, grad norm {draw():.3f}\n"
+            size += file.write(record + other.format(s=i % 60, i=i))
+            i += 1
+
+
 FILES: dict[str, Callable[[Path, int], None]] = {
     "trainer_state.json": write_trainer_state,
     "log.jsonl": write_json_lines,
     "wide.csv": write_csv,
     "metrics.csv": write_sparse_csv,
 }
+TEXT = "train.log"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer-python", help="a Python that has trainproof 0.22")
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--pandas-python", help="a Python that has pandas")
+    parser.add_argument("--text-mb", type=int, default=100, help="size of the console text")
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--only", choices=[*FILES, TEXT], help="one of the files")
     options = parser.parse_args()
+    files = {name: (write, options.rows) for name, write in FILES.items()}
+    files[TEXT] = (write_text, options.text_mb)
     with tempfile.TemporaryDirectory() as folder:
-        for name, write in FILES.items():
+        for name in [options.only] if options.only else files:
+            write, size = files[name]
             path = Path(folder, name)
-            write(path, options.rows)
+            write(path, size)
             commands = {"trainproof": [sys.executable, "-c", OURS, str(path)]}
-            if options.peer_python:
-                commands["0.22"] = [options.peer_python, "-I", "-c", PEER, str(path)]
-            print(f"\n{name}: {options.rows} rows, {path.stat().st_size / 1e6:.0f} MB\n")
+            commands |= peers(path, options.peer_python, options.pandas_python)
+            print(f"\n{name}: {path.stat().st_size / 1e6:.0f} MB\n")
             print(table(measure(commands, options.repetitions), "trainproof"))
             path.unlink()
+
+
+def peers(path: Path, peer: str | None, pandas: str | None) -> Mapping[str, list[str]]:
+    """What else reads the file, by name; without the Pythons that are not there."""
+    commands: dict[str, list[str]] = {}
+    if peer:
+        commands["0.22"] = [peer, "-I", "-c", PEER, str(path)]
+    if path.suffix in (".json", ".jsonl"):
+        commands["json"] = [sys.executable, "-I", "-c", JSON, str(path)]
+    if pandas and path.suffix in (".jsonl", ".csv"):
+        commands["pandas"] = [pandas, "-I", "-c", PANDAS, str(path)]
+    if path.name == TEXT:
+        commands["one expression"] = [sys.executable, "-I", "-c", EXPRESSION, str(path)]
+    return commands
 
 
 if __name__ == "__main__":
