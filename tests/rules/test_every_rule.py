@@ -329,7 +329,6 @@ def test_levels_are_what_the_catalogue_says() -> None:
         "TP-METRIC-COLLAPSE",
         "TP-CHANCE",
         "TP-REWARD-COLLAPSE",
-        "TP-NO-ADVANTAGE",
         "TP-DPO-IDLE",
         "TP-FLOOR-RATIO",
         "TP-END-RATIO",

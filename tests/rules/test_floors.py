@@ -18,18 +18,23 @@ TWICE = "TP-SOFTMAX-TWICE"
 # --- clamps ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", [87.3365, 16.118, 13.8155, 100.0, -math.log(1e-12)])
-def test_a_loss_that_ends_at_a_clamp_fails(value: float) -> None:
-    values = [*learning(30).tolist(), *([value] * 25)]
-    cell = judge(CLAMPED, view(series("loss", values)))
+def test_a_loss_at_the_logarithm_of_the_least_float_fails() -> None:
+    """As Caffe printed it in public logs: from the second row on, at any learning rate."""
+    cell = judge(CLAMPED, view(series("loss", [9.21768, *([87.3365] * 25)])))
     assert level(cell) == (Level.FAIL, "")
     assert measured(cell)["tail"] == 25
+
+
+@pytest.mark.parametrize("value", [16.118, 13.8155, 100.0, -math.log(1e-12)])
+def test_a_loss_at_a_clamp_of_which_no_log_is_known_is_a_warning(value: float) -> None:
+    values = [*learning(30).tolist(), *([value] * 25)]
+    assert level(judge(CLAMPED, view(series("loss", values)))) == (Level.WARN, "epsilon")
 
 
 def test_the_constant_is_named() -> None:
     cell = judge(CLAMPED, view(series("loss", [16.118] * 25)))
     assert prose(cell).message == (
-        "loss is 16.118 from step 1 to the end: -ln(1e-7), at which the logarithm is clamped."
+        "loss is 16.118 from step 1 to the end: -ln(1e-7), a usual clamp of logarithms."
     )
 
 

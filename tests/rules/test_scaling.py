@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from trainproof.model.data import RunView, Series
@@ -22,6 +23,14 @@ def stuck(count: int = 60) -> Series:
 
 def halving(count: int = 60) -> list[float]:
     return [max(2.0**-14, 65536 * 0.5**i) for i in range(count)]
+
+
+def test_the_scale_of_a_scaler_without_a_floor_reaches_zero_and_fails() -> None:
+    """float32, halved on every step as torch's GradScaler does it: 0 after 165 halvings."""
+    scale = np.float32(65536) * np.float32(0.5) ** np.arange(300, dtype=np.float32)
+    cell = judge(RULE, run(scale.astype(np.float64).tolist(), stuck(300)))
+    assert level(cell) == (Level.FAIL, "zero")
+    assert cell.hits[0].evidence.where.first_step == 151
 
 
 def test_a_scale_that_is_halved_to_nothing_fails() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+LEAST_FLOAT = "-ln(FLT_MIN)"
+
 CLAMPS = {
     "-ln(1e-5)": -math.log(1e-5),
     "-ln(1e-6)": -math.log(1e-6),
@@ -11,7 +13,7 @@ CLAMPS = {
     "-ln(1e-8)": -math.log(1e-8),
     "-ln(1e-10)": -math.log(1e-10),
     "-ln(1e-12)": -math.log(1e-12),
-    "-ln(FLT_MIN)": 87.33654,
+    LEAST_FLOAT: 87.33654,
     "100": 100.0,
 }
 """Logarithms of the epsilons that keep a probability from 0: 1e-7 is Keras's, the least normal

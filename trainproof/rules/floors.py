@@ -9,9 +9,9 @@ import numpy as np
 
 from trainproof.model.data import Facts, Regime, Role, Series, Split
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Undecided, Value
-from trainproof.model.rule import Doc
+from trainproof.model.rule import Doc, Variant
 
-from .constants import CLAMPS, EXACTLY, clamp_at, softmax_twice
+from .constants import CLAMPS, EXACTLY, LEAST_FLOAT, clamp_at, softmax_twice
 from .examples import falling, series, view
 from .interface import Bound, Companions, Declared, Each, Example, Which, rule, where
 from .statistics import median, screen, stretches
@@ -37,19 +37,33 @@ COMMON_CLASSES = (10, 100, 1000)
         "tail": "values at the end that are at the constant",
         "clamp": "the constant",
     },
+    variants={
+        "epsilon": Variant(
+            Level.WARN,
+            "{series} is {value:.6g} from step {first_step} to the end: {clamp}, a usual clamp of"
+            " logarithms.",
+            "The last {tail} of {points} values lie within 2 in 100,000 of that constant (from"
+            " {in_a_row} on they count).",
+        )
+    },
     doc=Doc(
         measures="How many of the last values of the training loss are the negative logarithm of"
         " one of the usual epsilons, or 100.",
-        means="Every sample gets a probability of 0 for its own class, and the clamp that keeps the"
-        " logarithm finite stands in for the loss: its gradient is 0.",
-        does_not_mean="That the clamp is at fault: it hides outputs that are saturated.",
+        means="Every sample gets a probability of 0 for its own class, or one that is not finite,"
+        " and the clamp that keeps the logarithm finite stands in for the loss: its gradient is 0.",
+        does_not_mean="That the clamp is at fault: it hides outputs that are saturated or NaN.",
         guards=(
             "Twenty values at the end at least, each equal to the constant to five digits: a loss"
             " that passes by, or hovers near it, does not count.",
+            "Only the logarithm of the least float32, 87.3365, fails: of it there are public logs."
+            " The other constants are known from source code, not from logs, and 100 is a round"
+            " number: a warning.",
             "Adversarial and reinforcement training are out of scope.",
         ),
         references=(
             "caffe #1255, PSPNet #63, caffe-wrn #1: 87.3365, the logarithm of the least float32",
+            "sphereface #103: 87.3365 on every row past iteration 26,400; Up-Down-Captioner #2: on"
+            " every row but the first",
             "PyTorch BCELoss: logarithms are clamped at -100; Keras: epsilon 1e-7",
         ),
     ),
@@ -75,7 +89,8 @@ def clamped(
     measured |= {"tail": tail, "clamp": clamp}
     if tail < in_a_row:
         return Undecided(measured)
-    return Fired((Evidence(where(loss, len(loss) - tail), measured),))
+    variant = "" if clamp == LEAST_FLOAT else "epsilon"
+    return Fired((Evidence(where(loss, len(loss) - tail), measured, variant),))
 
 
 @rule(

@@ -86,6 +86,8 @@ def _planned(lr: Series, facts: Facts) -> float | None:
         references=(
             "accelerate #2926, #2142, #2318: the scheduler is stepped once per process",
             "LTX-Video-Trainer #67, diffusers #3954, EasyContext #21, transformers PR #24088",
+            "accelerate 1.15 with 2 and 4 processes: a linear schedule of 100 steps is over at 50"
+            " and 25; with split_batches it is not",
         ),
     ),
     fires=Example(

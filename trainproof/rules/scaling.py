@@ -63,6 +63,8 @@ from .statistics import stretches
         ),
         references=(
             "fairseq #282, #515; insightface #2262 (0); DeepSpeed #697, #5779",
+            "apex #318, FactSeg #6: halved to 1e-205 and on to 0, while every step is skipped",
+            "torch 2.13, GradScaler: a loss that overflows on every step brings the scale to 0",
             "DeepSpeed #931, CogVideo #233: benign halvings",
         ),
     ),
