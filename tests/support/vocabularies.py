@@ -1,10 +1,16 @@
-"""Tokenizers made by the libraries that people make theirs with. Import it behind importorskip."""
+"""Tokenizers made by the libraries that people make theirs with. Tests that
+import this are skipped where the libraries are not installed."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+sentencepiece: Any = pytest.importorskip("sentencepiece")
+tokenizers: Any = pytest.importorskip("tokenizers")
 
 SENTENCES = [
     "the quick brown fox jumps over the lazy dog",
@@ -26,21 +32,19 @@ def bytes_bpe(
     adds: bool = False,
 ) -> Path:
     """A directory with a byte-level BPE. ``adds``: encoding puts <s> and </s> around a text."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-
-    made = Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=400,
         special_tokens=list(special),
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
     made.train_from_iterator(SENTENCES, trainer)
     if adds:
         ids = [(token, made.token_to_id(token)) for token in ("<s>", "</s>")]
-        made.post_processor = processors.TemplateProcessing(
+        made.post_processor = tokenizers.processors.TemplateProcessing(
             single="<s> $A </s>", pair="<s> $A $B </s>", special_tokens=ids
         )
     home.mkdir(parents=True, exist_ok=True)
@@ -52,11 +56,9 @@ def bytes_bpe(
 
 def words(home: Path, config: dict[str, Any] | None = None) -> Path:
     """A directory with a vocabulary of whole words, in which everything else is unknown."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-
-    made = Tokenizer(models.WordLevel(unk_token="[UNK]"))
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
-    trainer = trainers.WordLevelTrainer(
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(unk_token="[UNK]"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    trainer = tokenizers.trainers.WordLevelTrainer(
         special_tokens=["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]"], show_progress=False
     )
     made.train_from_iterator(SENTENCES, trainer)
@@ -69,8 +71,6 @@ def words(home: Path, config: dict[str, Any] | None = None) -> Path:
 
 def pieces(path: Path, **options: Any) -> Path:
     """A SentencePiece model."""
-    import sentencepiece
-
     given = {"vocab_size": 60, "model_type": "unigram", "hard_vocab_limit": False} | options
     with path.open("wb") as file:
         sentencepiece.SentencePieceTrainer.train(
