@@ -1,25 +1,8 @@
-import struct
-
 from tests.support.checkpoints import read
+from tests.support.flax_files import ONE_NAN, array, mapping
 from trainproof.checkpoints import Limits
 from trainproof.model.data import FaultCode
 from trainproof.model.tensors import DefectCode, Extent, Layout
-
-ONE_NAN = struct.pack("<2f", 1.0, float("nan"))
-
-
-def text(value: str) -> bytes:
-    return bytes([0xD9, len(value)]) + value.encode()
-
-
-def mapping(**items: bytes) -> bytes:
-    return bytes([0x80 | len(items)]) + b"".join(text(k) + v for k, v in items.items())
-
-
-def array(shape: list[int], dtype: str, data: bytes, code: int = 1) -> bytes:
-    sizes = bytes([0x90 | len(shape)]) + b"".join(struct.pack(">BI", 0xCE, n) for n in shape)
-    body = b"\x93" + sizes + text(dtype) + struct.pack(">BI", 0xC6, len(data)) + data
-    return struct.pack(">BIB", 0xC9, len(body), code) + body
 
 
 def test_arrays_are_read_where_they_lie():

@@ -3,7 +3,6 @@
 import bz2
 import gzip
 import lzma
-import struct
 import zlib
 from collections.abc import Callable
 
@@ -11,34 +10,10 @@ import pytest
 
 from tests.support import pickles as p
 from tests.support.checkpoints import read
+from tests.support.joblib_files import ONE_NAN, PLAIN, announced, dumped
 from trainproof.checkpoints import Limits
 from trainproof.model.data import FaultCode
 from trainproof.model.tensors import DefectCode, Extent, Layout, Safety
-
-ONE_NAN = struct.pack("<2d", 1.0, float("nan"))
-
-
-def announced(shape: list[int], code: str, aligned: bool = False) -> bytes:
-    """A NumpyArrayWrapper with its attributes, BUILD included."""
-    dtype = p.call("numpy", "dtype", p.text(code), b"\x89", b"\x88")
-    order = p.tuple_(p.integer(3), p.text("<"), p.NONE, p.NONE, p.NONE)
-    state = {
-        "subclass": p.global_("numpy", "ndarray"),
-        "shape": p.tuple_(*map(p.integer, shape)),
-        "order": p.text("C"),
-        "dtype": dtype + order + p.BUILD,
-        "allow_mmap": b"\x88",
-        "numpy_array_alignment_bytes": p.integer(16) if aligned else p.NONE,
-    }
-    wrapper = p.global_("joblib.numpy_pickle", "NumpyArrayWrapper") + p.EMPTY_TUPLE + b"\x81"
-    return wrapper + p.dict_(state) + p.BUILD
-
-
-def dumped(**values: bytes) -> bytes:
-    return p.pickle(p.dict_(values))
-
-
-PLAIN = dumped(coef_=announced([2], "f8", aligned=True) + b"\x03\xff\xff\xff" + ONE_NAN)
 
 
 def test_arrays_between_opcodes_are_read():
@@ -107,3 +82,10 @@ def test_a_pickle_longer_than_the_limit_is_no_damage():
     assert made.codes == []
     assert [one.code for one in made.faults] == [FaultCode.TOO_LARGE]
     assert made.facts.safety is Safety.UNKNOWN
+
+
+def test_a_type_without_its_byte_order_is_little_endian() -> None:
+    whole = announced([2], "f8")
+    order = p.tuple_(p.integer(3), p.text("<"), p.NONE, p.NONE, p.NONE)
+    bare = whole.replace(order, p.tuple_())
+    assert read(dumped(a=bare + ONE_NAN), "m.joblib").shown == {"a": ("float64", (2,), 1)}

@@ -305,8 +305,8 @@ def _numpy_dtype(node: Node) -> tuple[str, bool]:
     name = NUMPY_TYPES.get(code)
     if not isinstance(node, Call) or name is None:
         raise NotRead(f"an array of numpy type {code[:20]}" if code else "the array has no type")
-    order = [state.values[1] for state in node.states if isinstance(state, Items)]
-    return name, order[:1] == [">"]
+    order = [state.values[1:2] for state in node.states if isinstance(state, Items)]
+    return name, order[:1] == [[">"]]
 
 
 def _bytes(node: Node) -> bytes:
@@ -391,4 +391,6 @@ def joblib_tensor(call: Call) -> Tensor:
     array, data = joblib_array(call), next(iter(call.items), None)
     if array.dtype is None or not isinstance(data, bytes):
         raise NotRead("an array of objects")
+    if len(data) != array.nbytes:
+        raise NotRead("an array that was changed after its bytes")
     return Tensor(array.dtype, array.shape, Kind.ARRAY, data=data, big_endian=array.big_endian)
