@@ -79,3 +79,12 @@ def test_an_anchor_is_a_file_with_a_line_from_one() -> None:
     assert anchor("a/b.yaml") == Anchor("a/b.yaml", 1)
     with pytest.raises(ConfigError):
         anchor("a.yaml:0")
+
+
+def test_how_much_of_checkpoints_is_read_is_one_of_four_words() -> None:
+    assert parse("trainproof.toml", 'checkpoints = "none"\ncheckpoint-limit = 5') == Config(
+        checkpoints="none", checkpoint_limit=5
+    )
+    for settings in ({"checkpoints": "all"}, {"checkpoint_limit": -1}):
+        with pytest.raises(ConfigError):
+            Config(**settings)  # type: ignore[arg-type]

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 
 from . import __version__
-from .checkpointing import counterparts, files_of, find, predecessors
-from .config import Config
+from .checkpointing import (
+    counterparts,
+    files_of,
+    find,
+    find_among,
+    homes,
+    is_saved,
+    predecessors,
+)
+from .config import NO_CHECKPOINTS, Config
 from .discover import discover
 from .engine import publish
 from .engine.baselines import name_of
@@ -24,12 +34,14 @@ from .engine.spool import spooled
 from .engine.supervisor import Pool, supervise
 from .grouping import group, taken_apart
 from .model.artifact import Artifact, Content, Kind, Run, Unjudged
+from .model.checkpoint import Kept
 from .model.data import Facts, Fault, FaultCode, RunView
 from .model.following import Following
 from .model.inspection import Requests
 from .model.report import (
     SCHEMA_VERSION,
     Invocation,
+    KeptCheckpoint,
     NotJudged,
     Report,
     RuleEntry,
@@ -54,21 +66,27 @@ Progress = Callable[[int, int], None]
 class _Found:
     """What the walks of all roots brought together. ``kinds``: of the rules of the matrix.
     ``baselines``: the runs to compare with. ``references``: the checkpoint that each one is
-    compared with. ``readers`` recognise it."""
+    compared with. ``kept``: the checkpoints of each run that has any, ``limited``: those that are
+    too large to be read in full. ``readers`` recognise it."""
 
     kinds: frozenset[SubjectKind]
     readers: tuple[Reader, ...] = ()
     runs: list[Run] = field(default_factory=list)
     baselines: tuple[Run, ...] = ()
     references: dict[Run, Run] = field(default_factory=dict)
+    kept: dict[Run, list[Run]] = field(default_factory=dict)
+    limited: set[Run] = field(default_factory=set)
     unjudged: list[Unjudged] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     spools: dict[str, str] = field(default_factory=dict)
 
 
 def audit(config: Config, progress: Progress | None = None) -> Report:
-    """Walk, group, read, judge, report. Raises nothing about the data: that is in the report."""
-    return _audited(config, _find, progress)
+    """Walk, group, read, judge, report: runs, and the checkpoints that they keep. Raises nothing
+    about the data: that is in the report."""
+    if config.checkpoints == NO_CHECKPOINTS:
+        return _audited(config, _find, progress)
+    return _audited(config, _find_with_kept, progress, Depth(config.checkpoints))
 
 
 def audit_checkpoints(
@@ -111,7 +129,8 @@ def _of_kinds(kinds: Set[SubjectKind]) -> dict[str, RuleInfo]:
 
 def _matrix(run: Run, found: _Found) -> dict[str, RuleInfo]:
     """The rules that the run gets a cell of."""
-    return _of_kinds(_ROWS.get(run.subject, frozenset({run.subject})) & found.kinds)
+    kinds = _ROWS.get(run.subject, frozenset({run.subject})) & found.kinds
+    return _of_kinds(kinds | {SubjectKind.KEPT} if run in found.kept else kinds)
 
 
 _ROWS = {
@@ -159,6 +178,57 @@ def _find(config: Config, stack: ExitStack) -> _Found:
         found.baselines = _baselines(config.baseline, config, found, stack)
     found.faults += plugins.faults()
     return found
+
+
+def _find_with_kept(config: Config, stack: ExitStack) -> _Found:
+    """Also the checkpoints among the files that no reader of logs knows, as far as runs keep them.
+    Where no name promises one, nothing more is done."""
+    found = _find(config, stack)
+    passed: defaultdict[str, list[str]] = defaultdict(list)
+    for file in found.unjudged:
+        by_name = file.content is Content.NOT_A_LOG and is_saved(file.path)
+        if by_name and file.root in config.paths:
+            passed[file.root].append(file.path)
+    for root, paths in passed.items():
+        saved = list(_among(root, paths, found, config))
+        runs = [run for run in found.runs if run.root == root]
+        for checkpoint, home in homes(saved, runs).items():
+            found.kept.setdefault(home, []).append(checkpoint)
+    kept = [one for ones in found.kept.values() for one in ones]
+    if kept:
+        found.kinds |= {SubjectKind.CHECKPOINT, SubjectKind.CHECKPOINT_PAIR, SubjectKind.KEPT}
+        found.references = predecessors(kept)
+        found.limited = set(_too_large(kept, config.checkpoint_limit))
+        found.runs += kept
+        judged = {(one.root, artifact.path) for one in kept for artifact in one.artifacts}
+        found.unjudged = [file for file in found.unjudged if (file.root, file.path) not in judged]
+    return found
+
+
+def _among(root: str, paths: Sequence[str], found: _Found, config: Config) -> Iterator[Run]:
+    store = open_store(root, config.follow_symlinks, spool=found.spools.get(root))
+    seen = {one.path for one in found.unjudged if one.root == root}
+    seen.update(file.path for run in found.runs if run.root == root for file in run.artifacts)
+    for item in find_among(store, root, paths, sorted(seen.difference(paths))):
+        if isinstance(item, Run):
+            yield item
+        else:
+            found.faults.append(_fault(item))
+
+
+IN_FULL = 16
+"""How many times the limit of one checkpoint an audit reads of all together."""
+
+
+def _too_large(kept: Iterable[Run], limit: int) -> Iterator[Run]:
+    """Checkpoints that are larger than the limit, and those for which nothing is left."""
+    left = IN_FULL * limit
+    for one in kept:
+        size = sum(artifact.size for artifact in one.artifacts)
+        if limit and size > min(limit, left):
+            yield one
+        else:
+            left -= size
 
 
 def _find_checkpoints(config: Config, _: ExitStack) -> _Found:
@@ -277,7 +347,10 @@ def _fault(error: StoreError) -> Fault:
 
 @dataclass(slots=True)
 class _Judged:
-    results: dict[int, RunResult]
+    """``kept``: what each checkpoint tells the run that keeps it."""
+
+    results: dict[int, RunResult] = field(default_factory=dict)
+    kept: dict[Run, Kept] = field(default_factory=dict)
     jobs: int = 1
     memory_limited: bool = False
 
@@ -287,15 +360,17 @@ def _judge(
 ) -> _Judged:
     """Results by number of the run: their order says nothing about when each came in."""
     settings = _settings(found, config, asked)
-    judged = _Judged({})
+    judged = _Judged()
 
     def finished(number: int, result: RunResult) -> None:
         judged.results[number] = result
+        if result.kept is not None:
+            judged.kept[found.runs[number]] = result.kept
         if progress is not None:
             progress(len(judged.results), len(found.runs))
 
     def carry_out(numbers: Sequence[int]) -> None:
-        tasks = [_task(number, found, settings) for number in numbers]
+        tasks = [_task(number, found, settings, judged.kept) for number in numbers]
         if not config.isolation:
             judge_here(tasks, settings, finished)
             return
@@ -303,7 +378,10 @@ def _judge(
         limits = Limits(config.timeout, memory_bytes=config.memory_limit)
         judged.memory_limited = supervise(tasks, settings, limits, judged.jobs, finished)
 
-    carry_out(range(len(found.runs)))
+    checkpoints, others = _in_order(found.runs)
+    if checkpoints:
+        carry_out(checkpoints)
+    carry_out(others)
     if apart := _taken_apart(found, judged):
         carry_out(apart)
     return judged
@@ -325,15 +403,32 @@ def _settings(found: _Found, config: Config, asked: Depth | Requests) -> Setting
     )
 
 
-def _task(number: int, found: _Found, settings: Settings) -> Task:
+def _in_order(runs: Sequence[Run]) -> tuple[list[int], list[int]]:
+    """Numbers of the checkpoints, which runs are told of, and of everything else."""
+    checkpoints = [n for n, run in enumerate(runs) if run.subject is SubjectKind.CHECKPOINT]
+    first = set(checkpoints)
+    return checkpoints, [number for number in range(len(runs)) if number not in first]
+
+
+def _task(
+    number: int, found: _Found, settings: Settings, kept: Mapping[Run, Kept] | None = None
+) -> Task:
     """Rules go with a task where they are not those of all."""
     run = found.runs[number]
     matrix = _matrix(run, found)
     rules = tuple(id for id in settings.rules if id in matrix)
     baselines = _others(run, found.baselines)
-    if run in found.references:
-        baselines = (found.references[run],)
-    return Task(number, run, baselines, None if rules == settings.rules else rules)
+    if run.subject is SubjectKind.CHECKPOINT:
+        baselines = (found.references[run],) if run in found.references else ()
+    own = found.kept.get(run, ())
+    return Task(
+        number,
+        run,
+        baselines,
+        rules=None if rules == settings.rules else rules,
+        depth=Depth.STRUCTURE if run in found.limited else None,
+        kept=tuple(kept[one] for one in own if one in kept) if kept else (),
+    )
 
 
 def _taken_apart(found: _Found, judged: _Judged) -> Sequence[int]:
@@ -354,13 +449,10 @@ def _taken_apart(found: _Found, judged: _Judged) -> Sequence[int]:
 def _report(
     config: Config, found: _Found, results: dict[int, RunResult], invocation: Invocation
 ) -> Report:
-    reports: list[SubjectReport] = []
+    reports = _reports(found, results)
     unjudged = list(found.unjudged)
-    for number, run in enumerate(found.runs):
-        result = results[number]
-        unjudged += result.unjudged
-        if publish.has_subject(result):
-            reports.append(publish.subject_report(run, result, _matrix(run, found)))
+    for number in range(len(found.runs)):
+        unjudged += results[number].unjudged
     return Report(
         schema_version=SCHEMA_VERSION,
         trainproof_version=__version__,
@@ -373,6 +465,22 @@ def _report(
         anchors=dict(config.anchors) or None,
         invocation=invocation,
     )
+
+
+def _reports(found: _Found, results: Mapping[int, RunResult]) -> list[SubjectReport]:
+    """In the order of the runs; each run lists its checkpoints."""
+    made: dict[int, SubjectReport] = {}
+    listed: dict[Run, KeptCheckpoint] = {}
+    for number in chain(*_in_order(found.runs)):
+        run, result = found.runs[number], results[number]
+        if publish.has_subject(result):
+            kept = [listed[one] for one in found.kept.get(run, ()) if one in listed]
+            kept.sort(key=lambda one: (one.step is None, one.step or 0, one.id))
+            report = publish.subject_report(run, result, _matrix(run, found), tuple(kept))
+            made[number] = report
+            if run.subject is SubjectKind.CHECKPOINT:
+                listed[run] = publish.kept_checkpoint(run, report, result)
+    return [made[number] for number in sorted(made)]
 
 
 def _others(run: Run, baselines: Sequence[Run]) -> tuple[Run, ...]:
@@ -400,10 +508,14 @@ def _rules(infos: Mapping[str, RuleInfo]) -> tuple[RuleEntry, ...]:
 # --- again and again ------------------------------------------------------------------------
 
 _STALL = "TP-STALL"
+_LIVE = frozenset({SubjectKind.RUN, SubjectKind.PAIR})
+"""Kinds of the rules that runs are judged by while they go on, beside that of the watch."""
+_Key = tuple[str, str]
+"""Root and id of a run."""
 
 
 class Session:
-    """An audit that is carried out again and again while runs go on.
+    """An audit of runs that is carried out again and again while they go on.
 
     Workers stay, with what they have read; the result of a run stays until it is judged again.
     """
@@ -412,7 +524,7 @@ class Session:
         self._config = config
         self._stack = ExitStack()
         self._found = _Found(frozenset())
-        self._results: dict[Run, RunResult] = {}
+        self._results: dict[_Key, RunResult] = {}
         self._settings: Settings | None = None
         self._judges: Pool | Bench | None = None
 
@@ -423,62 +535,61 @@ class Session:
 
     def find(self) -> None:
         """Walk all roots anew. A run of which the files are the same keeps its result."""
-        before, self._stack = self._stack, ExitStack()
-        before.close()
+        before = {_key(run): _names(run) for run in self.runs}
+        self._stack.close()
+        self._stack = ExitStack()
         found = _find(self._config, self._stack)
-        self._found = replace(found, kinds=found.kinds | {SubjectKind.WATCH})
-        known = {_identity(run): result for run, result in self._results.items()}
-        self._results = {
-            run: known[_identity(run)] for run in found.runs if _identity(run) in known
-        }
+        runs = [run for run in found.runs if run.subject is SubjectKind.RUN]
+        kinds = found.kinds & _LIVE | {SubjectKind.WATCH}
+        self._found = replace(found, kinds=kinds, runs=runs)
+        same = {_key(run) for run in runs if before.get(_key(run)) == _names(run)}
+        self._results = {key: one for key, one in self._results.items() if key in same}
         settings = replace(_settings(self._found, self._config, Depth.TENSORS), live=True)
         if settings != self._settings:
             self._dismiss()
             self._settings = settings
 
     def is_judged(self, run: Run) -> bool:
-        return run in self._results
+        return _key(run) in self._results
 
     def facts(self, run: Run) -> Facts:
         """What the run declares, by what was read of it last."""
-        return self._results[run].facts
-
-    def problems(self, run: Run) -> int:
-        """Faults of its files, as they were read last."""
-        return len(self._results[run].faults)
+        return self._results[_key(run)].facts
 
     def judge(self, runs: Sequence[Run]) -> None:
-        """Renew the results of these runs."""
-        new = self._carry_out(runs)
-        for run, result in new.items():
+        """Renew the results of these runs, which are those that were found, or stand for them."""
+        places = {_key(run): place for place, run in enumerate(self._found.runs)}
+        for run in runs:
+            self._found.runs[places[_key(run)]] = run
+        self._results |= self._carry_out(runs)
+        for run in runs:
+            result = self._results[_key(run)]
             apart = taken_apart(run, result.parts, result.strangers)
-            if apart == (run,):
-                self._results[run] = result
-                continue
-            at = self._found.runs.index(run)
-            self._found.runs[at : at + 1] = apart
-            self._results |= self._carry_out(apart)
+            if apart != (run,):
+                at = self._found.runs.index(run)
+                self._found.runs[at : at + 1] = apart
+                self._results |= self._carry_out(apart)
 
-    def _carry_out(self, runs: Sequence[Run]) -> dict[Run, RunResult]:
+    def _carry_out(self, runs: Sequence[Run]) -> dict[_Key, RunResult]:
         assert self._settings is not None
         if self._judges is None:
             limits = Limits(self._config.timeout, memory_bytes=self._config.memory_limit)
             isolated = self._config.isolation
             self._judges = Pool(self._settings, limits, 1) if isolated else Bench(self._settings)
-        numbers = [self._found.runs.index(run) for run in runs]
-        tasks = [_task(number, self._found, self._settings) for number in numbers]
-        results: dict[Run, RunResult] = {}
+        baselines = self._found.baselines
+        tasks = [Task(number, run, _others(run, baselines)) for number, run in enumerate(runs)]
+        results: dict[_Key, RunResult] = {}
 
         def finished(number: int, result: RunResult) -> None:
-            results[self._found.runs[number]] = result
+            results[_key(runs[number])] = result
 
         self._judges.judge(tasks, finished)
         return results
 
-    def report(self, following: Mapping[Run, Following]) -> Report:
-        """On what was judged last. ``following``: what the watch itself knows of each run."""
+    def report(self, following: Callable[[Run], Following]) -> Report:
+        """On what was judged last. ``following``: what the watch itself knows of a run."""
         results = {
-            number: self._followed(self._results[run], following[run])
+            number: self._followed(self._results[_key(run)], following(run))
             for number, run in enumerate(self._found.runs)
         }
         invocation = Invocation(jobs=1, isolated=self._config.isolation)
@@ -505,5 +616,9 @@ class Session:
             self._judges = None
 
 
-def _identity(run: Run) -> tuple[str, str, frozenset[str]]:
-    return run.root, run.id, frozenset(f"{one.path}#{one.part}" for one in run.artifacts)
+def _key(run: Run) -> _Key:
+    return run.root, run.id
+
+
+def _names(run: Run) -> frozenset[tuple[str, str]]:
+    return frozenset((one.path, one.reader) for one in run.artifacts)

@@ -1,5 +1,5 @@
 """Walk a store for checkpoints, put together those that consist of several files, and say which
-of them are compared.
+of them are compared, and which run keeps them.
 
 A file counts as one by its name, or, where its name promises nothing, by its first bytes. What
 the caller names is always judged.
@@ -95,6 +95,86 @@ def _unmistakable(head: bytes) -> bool:
         length = int.from_bytes(head[26:28], "little")
         return head[30 : 30 + length].endswith(_FIRST_ENTRIES)
     return layout in _UNMISTAKABLE
+
+
+# --- those of a run -------------------------------------------------------------------------------
+
+_SAVED = frozenset({"pt", "pth", "ckpt", "bin", "safetensors", "distcp", "gguf"})
+"""Suffixes under which a training keeps checkpoints, and hardly anything else."""
+_DATA = re.compile(
+    r"(^|[._-])(data|dataset|train|val|test|preds?|predictions?|logits|outputs?|features?|samples?"
+    r"|targets?|labels?|cache|replay|buffer)([._-]|$)"
+)
+"""Words in the names of tensors that were saved and are no state of a training."""
+
+
+def is_saved(path: str) -> bool:
+    """Whether a file beside a log is taken for a checkpoint by its name."""
+    name = path.rpartition("/")[2].lower()
+    stem, _, suffix = name.rpartition(".")
+    return suffix in _SAVED and _DATA.search(stem) is None
+
+
+def find_among(
+    store: Store, root: str, paths: Iterable[str], others: Sequence[str]
+) -> Iterator[Run | StoreError]:
+    """The checkpoints that the files at ``paths`` are; ``others`` is all else below the root."""
+    artifacts: list[Artifact] = []
+    rest = list(others)
+    for path in paths:
+        looked = _look(store, root, Entry(path), asked=False)
+        if isinstance(looked, Artifact):
+            artifacts.append(looked)
+        else:
+            rest.append(path)
+            if isinstance(looked, StoreError):
+                yield looked
+    yield from _grouped(root, artifacts, rest)
+
+
+_SAVES = re.compile(
+    r"(ckpts?|checkpoints?|weights|models?|saves?|saved|saved_models?|snapshots?|global_step|step"
+    r"|iter|iteration|epoch)([-_=]?\d+)?"
+)
+"""Names of directories for what a training saves, beside those for its logs."""
+
+
+def homes(saved: Iterable[Run], runs: Iterable[Run]) -> dict[Run, Run]:
+    """Each checkpoint and the run that keeps it: that of the nearest directory above it, or the
+    only run that lies in that directory."""
+    places: defaultdict[tuple[str, str], set[Run]] = defaultdict(set)
+    named: dict[tuple[str, str], Run] = {}
+    for run in runs:
+        named[run.root, run.id] = run
+        for path in {artifact.path for artifact in run.artifacts}:
+            for directory in _above(path):
+                places[run.root, directory].add(run)
+    found = ((one, _home(one, named, places)) for one in saved)
+    return {one: home for one, home in found if home is not None}
+
+
+_Place = tuple[str, str]
+
+
+def _home(one: Run, named: Mapping[_Place, Run], places: Mapping[_Place, set[Run]]) -> Run | None:
+    alone = [artifact.path for artifact in one.artifacts] == [one.id]
+    below = ""
+    for directory in _above(one.id) if alone else (one.id, *_above(one.id)):
+        key = one.root, directory
+        if key in named:
+            return named[key]
+        if found := places.get(key):
+            near = not below or _SAVES.fullmatch(below) is not None
+            return next(iter(found)) if near and len(found) == 1 else None
+        below = directory.rpartition("/")[2]
+    return None
+
+
+def _above(path: str) -> Iterator[str]:
+    """The directories that a path lies in, nearest first, "." last."""
+    while path:
+        path = path.rpartition("/")[0]
+        yield path or "."
 
 
 # --- sets ---------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from .model.data import Role
 from .model.outcome import Value
 from .model.report import Anchor, FailOn
 from .model.rule import Threshold
+from .model.tensors import Depth
 from .readers import READERS, reader, third_party
 from .rules import REGISTRY
 
@@ -21,6 +22,11 @@ FILES = ("trainproof.toml", "pyproject.toml")
 MAPPABLE = tuple(
     str(role) for role in Role if role not in (Role.STEP, Role.EPOCH, Role.OTHER, Role.UNKNOWN)
 )
+
+
+NO_CHECKPOINTS = "none"
+CHECKPOINTS = (NO_CHECKPOINTS, *map(str, Depth))
+"""What an audit may read of the checkpoints of a run."""
 
 
 class ConfigError(Exception):
@@ -34,8 +40,10 @@ class Config:
     ``select`` and ``ignore`` are rule ids or globs of them; ``include`` and ``exclude`` are
     globs on paths below a root; ``tags`` are (role, logged tag) pairs; ``timeout`` is in seconds
     for one file or one rule; ``baseline`` is the path of what each run is compared with;
-    ``memory_limit`` is in bytes for one worker, 0 for none; ``jobs`` 0
-    means one worker per processor.
+    ``checkpoints``: how much is read of those that a run keeps, "none" for not at all;
+    ``checkpoint_limit``: bytes of a checkpoint, beyond which an audit reads its structure alone, 0
+    for none; ``memory_limit`` is in bytes for one worker, 0 for none; ``jobs`` 0 means one worker
+    per processor.
     """
 
     paths: tuple[str, ...] = (".",)
@@ -47,6 +55,8 @@ class Config:
     tags: tuple[tuple[str, str], ...] = ()
     format_hint: str | None = None
     baseline: str | None = None
+    checkpoints: str = Depth.TENSORS.value
+    checkpoint_limit: int = 4 * 1024**3
     jobs: int = 0
     timeout: float = 120.0
     memory_limit: int = 4 * 1024**3
@@ -66,6 +76,8 @@ class Config:
             _require(role in MAPPABLE and bool(tag), f"cannot map {role}={tag}: {_roles()}")
         if self.format_hint is not None:
             _check_format(self.format_hint)
+        _require(self.checkpoints in CHECKPOINTS, f"checkpoints must be one of {CHECKPOINTS}")
+        _require(self.checkpoint_limit >= 0, "the limit of checkpoints must not be negative")
         _require(self.timeout > 0, "the timeout must be positive")
         _require(self.memory_limit >= 0 and self.jobs >= 0, "limits must not be negative")
         for id, values in self.thresholds.items():

@@ -119,6 +119,7 @@ def test_documentation_order_is_by_family() -> None:
         "declared",
         "resumable",
         "drift",
+        "kept",
         "environment",
         "settings",
         "objective",

@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from trainproof.config import FILES, Config, ConfigError, anchor, parse
+from trainproof.config import FILES, NO_CHECKPOINTS, Config, ConfigError, anchor, parse
 from trainproof.emit import EMITTERS
 from trainproof.model.report import FailOn
 
@@ -67,6 +67,25 @@ class Options:
         str | None,
         typer.Option("--baseline", metavar="PATH", help="Compare each run with this one as well."),
     ] = None
+    checkpoints: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoints",
+            metavar="DEPTH",
+            help="Of the checkpoints of a run: structure, integrity, tensors (default) or none.",
+        ),
+    ] = None
+    no_checkpoints: Annotated[
+        bool, typer.Option("--no-checkpoints", help="The same as --checkpoints none.")
+    ] = False
+    checkpoint_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoint-limit",
+            metavar="SIZE",
+            help="Of larger ones an audit reads the structure alone: 4G; 0: no limit.",
+        ),
+    ] = None
     fail_on: Annotated[
         FailOn | None, typer.Option("--fail-on", help="The lowest verdict that exits with 1.")
     ] = None
@@ -120,10 +139,12 @@ class Options:
             "tags": self.map and tuple(_pair(item) for item in self.map),
             "format_hint": self.format_hint,
             "baseline": self.baseline,
+            "checkpoints": NO_CHECKPOINTS if self.no_checkpoints else self.checkpoints,
+            "checkpoint_limit": _size(self.checkpoint_limit),
             "fail_on": self.fail_on,
             "jobs": self.jobs,
             "timeout": self.timeout,
-            "memory_limit": None if self.memory_limit is None else size(self.memory_limit),
+            "memory_limit": _size(self.memory_limit),
             "isolation": self.isolation,
             "anchors": self.anchor and {path: anchor(self.anchor) for path in paths},
         }
@@ -140,6 +161,10 @@ def _pair(item: str) -> tuple[str, str]:
     if not equals:
         raise ConfigError(f"--map {item!r} is not ROLE=COLUMN")
     return role, tag
+
+
+def _size(text: str | None) -> int | None:
+    return None if text is None else size(text)
 
 
 def size(text: str) -> int:

@@ -85,6 +85,7 @@ def _subject(style: Style, subject: SubjectReport, rules: Mapping[str, RuleEntry
     yield f"{style.word(subject.verdict)}  {style.title(printable(name(subject)))}"
     yield from _files(style, subject)
     yield from _course(style, subject)
+    yield from _kept(style, subject)
     yield from _facts(style, subject)
     yield from _known(style, subject)
     yield from _series(style, subject)
@@ -125,6 +126,18 @@ def _course(style: Style, subject: SubjectReport) -> Iterator[str]:
         told = f"{place}: {how} at step {rewind.to_step} after step {rewind.from_step}"
         yield from style.wrap(told, "  ", "    ")
     yield from _more(len(subject.rewinds) - NAMES)
+
+
+def _kept(style: Style, subject: SubjectReport) -> Iterator[str]:
+    """The checkpoints of the run; each is reported on by itself."""
+    if not subject.kept:
+        return
+    yield from _section(style, f"Checkpoints: {len(subject.kept):,}")
+    for one in subject.kept[:NAMES]:
+        step = "" if one.step is None else f"step {one.step:,}, "
+        told = f"{one.id}: {step}{plural(one.files, 'file')}, {one.size:,} bytes"
+        yield f"  {style.word(one.verdict)}  {printable(told)}"
+    yield from _more(len(subject.kept) - NAMES)
 
 
 def _facts(style: Style, subject: SubjectReport) -> Iterator[str]:

@@ -41,6 +41,7 @@ from trainproof.model.text import printable, spell
 from trainproof.model.wire import RunResult, Settings, Task
 from trainproof.stores import Store, StoreError, open_store
 
+from .keeping import kept_of
 from .succession import drift_of, drift_summary, step_of
 from .work import Phase, Progress, cells_of
 
@@ -77,6 +78,9 @@ def judge_checkpoint(
     view = _view(task.run, task.known_faults, settings, depth, readings)
     saved = view.checkpoint
     assert saved is not None
+    if task.depth is not None:
+        saved = replace(saved, limited=True)
+        view = replace(view, checkpoint=saved)
     if references:
         view = replace(view, drift=drift_of(task, saved, references[0], settings, progress))
     judged = tuple(cells_of(task, settings, view, progress))
@@ -85,9 +89,10 @@ def judge_checkpoint(
         cells=judged,
         artifacts=tuple(map(_entry, readings)),
         baseline_faults=tuple(fault for one in references for fault in one.faults),
-        checkpoints=tuple(map(_summary, saved.files)),
+        checkpoints=tuple(_summary(file, saved.limited) for file in saved.files),
         tensors=tuple(_listed(list(saved.tensors))),
         drift=None if view.drift is None else drift_summary(view.drift, saved),
+        kept=kept_of(task.run, saved, judged, settings),
         faults=view.faults,
     )
 
@@ -226,15 +231,16 @@ def _entry(reading: _Reading) -> ArtifactEntry:
     return ArtifactEntry(artifact.path, artifact.reader, str(artifact.kind), artifact.size, status)
 
 
-def _summary(file: SavedFile) -> CheckpointSummary:
+def _summary(file: SavedFile, limited: bool) -> CheckpointSummary:
     facts = file.facts
+    reason = f"{facts.reason}: it is larger than the limit" if limited else facts.reason
     stats = [one.stats for one in file.tensors if one.stats is not None]
     return CheckpointSummary(
         path=printable(facts.artifact),
         layout=str(facts.layout),
         size=facts.size,
         extent=str(facts.extent),
-        reason=printable(facts.reason[:_ERROR_LENGTH]),
+        reason=printable(reason[:_ERROR_LENGTH]),
         integrity=str(facts.integrity),
         safety=None if facts.safety is None else str(facts.safety),
         weights_only=facts.weights_only,

@@ -28,6 +28,7 @@ from trainproof.model.report import (
     Checks,
     CoverageBlock,
     Finding,
+    KeptCheckpoint,
     Location,
     NotJudged,
     NotJudgedFile,
@@ -59,9 +60,14 @@ def has_subject(result: RunResult) -> bool:
     return bool(result.series) or faulty or not hollow or not result.artifacts
 
 
-def subject_report(run: Run, result: RunResult, rules: Mapping[str, RuleInfo]) -> SubjectReport:
+def subject_report(
+    run: Run,
+    result: RunResult,
+    rules: Mapping[str, RuleInfo],
+    kept: tuple[KeptCheckpoint, ...] = (),
+) -> SubjectReport:
     """One run's public report. Its matrix has one cell per rule of ``rules``: those that were
-    not asked for are out of scope by the caller's choice."""
+    not asked for are out of scope by the caller's choice. ``kept``: its checkpoints."""
     done = {cell.rule: cell for cell in result.cells}
     if len(done) != len(result.cells) or not done.keys() <= rules.keys():
         raise ValueError(f"{run.id}: cells of unknown rules, or twice of one")
@@ -87,12 +93,20 @@ def subject_report(run: Run, result: RunResult, rules: Mapping[str, RuleInfo]) -
         checkpoints=result.checkpoints,
         tensors=result.tensors,
         drift=result.drift,
+        kept=kept,
         unknown_columns=tuple(printable(name) for name in result.unknown),
         facts=_facts(result.facts),
         measured=spell_values(result.measured) or None,
         problems=tuple(problem(fault) for fault in result.faults),
         because=_because(cells, rules) if judged is Verdict.NOT_CHECKED else None,
     )
+
+
+def kept_checkpoint(run: Run, report: SubjectReport, result: RunResult) -> KeptCheckpoint:
+    """A checkpoint as the report of its run lists it."""
+    step = None if result.kept is None else result.kept.step
+    size = sum(artifact.size for artifact in run.artifacts)
+    return KeptCheckpoint(report.id, step, report.verdict, len(run.artifacts), size)
 
 
 def verdict(cells: Sequence[Cell], rules: Mapping[str, RuleInfo]) -> Verdict:

@@ -99,7 +99,7 @@ def judge(
     progress.at(Phase.ASSEMBLING)
     tags = {tag: role for role, tag in settings.tags}
     view = assemble(task.run.id, readings, task.known_faults, tags)
-    view = replace(view, baselines=baselines)
+    view = replace(view, baselines=baselines, kept=task.kept)
     cells = tuple(cells_of(task, settings, view, progress))
     progress.at(Phase.ASSEMBLING)
     return RunResult(

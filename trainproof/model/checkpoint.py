@@ -25,7 +25,8 @@ class Checkpoint:
 
     ``depth``: what the caller asked for. ``directories``: the sets that the files form. ``lost``:
     paths of files that could not be opened, or whose reading ended the process. ``step``: how far
-    the training had come, as far as the checkpoint tells.
+    the training had come, as far as the checkpoint tells. ``limited``: whether it was read to a
+    lesser depth because of its size.
     """
 
     files: tuple[SavedFile, ...]
@@ -33,6 +34,7 @@ class Checkpoint:
     directories: tuple[CheckpointDirectory, ...] = ()
     lost: tuple[str, ...] = ()
     step: int | None = None
+    limited: bool = False
 
     @property
     def tensors(self) -> Iterator[TensorInfo]:
@@ -94,3 +96,24 @@ class Drift:
     prefix: str = ""
     prefix_before: str = ""
     distance: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A checkpoint as the run sees that keeps it.
+
+    ``step``: how far the training had come. ``named``: the number in the name of a trainer's
+    directory, ``counted``: what the trainer's state in it says, ``clock``: what its optimizer
+    counts. ``damaged``: rules that found that it cannot be used. ``nonfinite``: values of its
+    weights that are not finite, None where not all were read. ``files``: names of all files beside
+    one another in its directory.
+    """
+
+    id: str
+    step: int | None = None
+    named: int | None = None
+    counted: int | None = None
+    clock: int | None = None
+    damaged: tuple[str, ...] = ()
+    nonfinite: int | None = None
+    files: tuple[str, ...] = ()

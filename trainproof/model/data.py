@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .artifact import Content
-from .checkpoint import Checkpoint, Drift
+from .checkpoint import Checkpoint, Drift, Kept
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -326,7 +326,7 @@ class RunView:
     """Everything known about one subject: the only thing a rule's needs can be bound from.
 
     ``checkpoint``: what was read of it, where the subject is a checkpoint and not a run; ``drift``:
-    what is between it and an earlier one.
+    what is between it and an earlier one. ``kept``: the checkpoints of a run.
     ``inspected``: what was measured of a subject that is neither (a dataset, an environment).
     ``baselines``: the runs to compare it with. ``failed``: of a baseline, the rules that it
     fails by itself.
@@ -342,6 +342,7 @@ class RunView:
     failed: tuple[str, ...] = ()
     checkpoint: Checkpoint | None = None
     drift: Drift | None = None
+    kept: tuple[Kept, ...] = ()
     inspected: object | None = None
 
     @property

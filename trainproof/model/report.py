@@ -282,6 +282,17 @@ class CheckpointDrift:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptCheckpoint:
+    """A checkpoint of a run; it has a report of its own, of this id."""
+
+    id: str
+    step: int | None
+    verdict: Verdict
+    files: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """Something that went wrong while reading."""
 
@@ -321,6 +332,7 @@ class SubjectReport:
     checkpoints: tuple[CheckpointSummary, ...] = ()
     tensors: tuple[TensorSummary, ...] = ()
     drift: CheckpointDrift | None = None
+    kept: tuple[KeptCheckpoint, ...] = ()
     unknown_columns: tuple[str, ...] = ()
     facts: Mapping[str, Value] | None = None
     measured: Mapping[str, Value] | None = None

@@ -17,6 +17,7 @@ class SubjectKind(StrEnum):
     RUN = "run"
     CHECKPOINT = "checkpoint"
     CHECKPOINT_PAIR = "checkpoint-pair"
+    KEPT = "kept-checkpoints"
     PAIR = "pair"
     DATASET = "dataset"
     TOKENIZER = "tokenizer"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from .artifact import Run, Unjudged
+from .checkpoint import Kept
 from .data import Facts, Fault, Regime, Rewind
 from .inspection import Requests
 from .outcome import Cell, Skip, Value
@@ -49,6 +50,7 @@ class RunResult:
     checkpoints: tuple[CheckpointSummary, ...] = ()
     tensors: tuple[TensorSummary, ...] = ()
     drift: CheckpointDrift | None = None
+    kept: Kept | None = None
     unknown: tuple[str, ...] = ()
     facts: Facts = field(default_factory=Facts)
     measured: Mapping[str, Value] = field(default_factory=dict)
@@ -63,7 +65,8 @@ class Task:
     """One run to judge, beside its ``baselines``, which are all of one root; for a checkpoint, the
     one that it is compared with.
 
-    ``rules`` and ``depth``: where they are not those of the settings. ``known_faults``,
+    ``rules`` and ``depth``: where they are not those of the settings. ``kept``: the checkpoints of
+    the run, as they were judged before it. ``known_faults``,
     ``baseline_faults`` and ``lost_rules``: what killed a worker before, and is not tried again.
     """
 
@@ -72,6 +75,7 @@ class Task:
     baselines: tuple[Run, ...] = ()
     rules: tuple[str, ...] | None = None
     depth: Depth | None = None
+    kept: tuple[Kept, ...] = ()
     known_faults: tuple[Fault, ...] = ()
     baseline_faults: tuple[Fault, ...] = ()
     lost_rules: tuple[tuple[str, Skip, str], ...] = ()

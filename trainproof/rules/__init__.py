@@ -26,6 +26,7 @@ from . import contents as contents
 from . import declared as declared
 from . import resumable as resumable
 from . import drift as drift
+from . import kept as kept
 from . import environment as environment
 from . import settings as settings
 from . import objective as objective

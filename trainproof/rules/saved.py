@@ -59,7 +59,7 @@ def settle(
     if told:
         return Fired(told)
     if _ORDER.index(saved.depth) < _ORDER.index(depth):
-        return Undecided(measured, Skip.DISABLED)
+        return Undecided(measured, Skip.BUDGET if saved.limited else Skip.DISABLED)
     left = [*saved.lost, *unread]
     if left:
         rest: dict[str, Value] = {"unread": len(left), "first_unread": left[0]}
