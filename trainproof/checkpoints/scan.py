@@ -6,7 +6,8 @@ there is to know about a chunk without NaN and infinities:
 
 * the signed maximum is the bit pattern of the largest value, unless all are negative;
 * the unsigned maximum is that of the smallest value, unless none is negative;
-* the unsigned minimum is what stands in for either of them in the one-signed cases;
+* the unsigned minimum is what stands in for either of them in the one-signed cases, and zero
+  where there is a zero;
 * the signed minimum is the sign bit alone exactly where there is a -0.0;
 * and either maximum reaches the exponent of the infinities where a value is not finite.
 
@@ -101,13 +102,14 @@ class _IeeeScan:
             self._finite(signed, unsigned, smax, umax)
 
     def _finite(self, signed: Integers, unsigned: Integers, smax: int, umax: int) -> None:
+        umin = int(unsigned.min())
         if smax >= 0 and umax >= self._sign:
             low, high = umax, smax
         else:
-            umin = int(unsigned.min())
             low, high = (umin, smax) if smax >= 0 else (umax, umin)
         self._range.add(decode(self._dtype, low), decode(self._dtype, high))
-        self._zeros += len(unsigned) - int(np.count_nonzero(unsigned))
+        if not umin:  # counting takes longer than the reduction that says there is nothing to count
+            self._zeros += len(unsigned) - int(np.count_nonzero(unsigned))
         if umax >= self._sign and int(signed.min()) == -self._sign:
             self._zeros += int(np.count_nonzero(unsigned == self._sign))
 
