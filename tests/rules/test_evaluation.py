@@ -172,8 +172,11 @@ def test_a_metric_on_a_plateau_does_not() -> None:
 # --- TP-METRIC-COLLAPSE --------------------------------------------------------------------------
 
 
-def metric(values: list[float], direction: Direction = Direction.HIGHER) -> RunView:
-    return view(series("m", values, identity=Identity(Role.METRIC, "m", direction=direction)))
+def metric(
+    values: list[float], direction: Direction = Direction.HIGHER, split: Split = Split.EVAL
+) -> RunView:
+    identity = Identity(Role.METRIC, "m", split, direction=direction)
+    return view(series("m", values, identity=identity))
 
 
 def test_a_metric_that_ends_near_zero_fails() -> None:
@@ -189,6 +192,7 @@ def test_a_metric_that_ends_near_zero_fails() -> None:
         [0.1, 0.5, 0.0, 0.0, 0.8, 0.9],  # recovered
         [0.0, 0.001, 0.04, 0.0, 0.0, 0.0],  # it never was anything
         [-1.0] * 8,  # nothing to score
+        [0.0, 0.5, 0.0, 0.5, 0.0, 0.0, 0.25, 0.5, 0.0, 0.0, 0.0, 0.0],  # as low in between
     ],
 )
 def test_these_are_no_collapse(values: list[float]) -> None:
@@ -208,6 +212,25 @@ def test_a_metric_that_improved_gives_grounds_in_either_direction() -> None:
     assert is_clean(judge("TP-METRIC-COLLAPSE", metric(error, Direction.LOWER)))
     assert is_clean(judge("TP-METRIC-COLLAPSE", metric([1 - v for v in error])))
     assert skipped(judge("TP-METRIC-COLLAPSE", metric(error))) is Skip.LOW_POWER
+
+
+def test_the_accuracy_of_the_last_training_batch_may_be_zero_by_chance() -> None:
+    """Of a batch of four examples, at a true accuracy of 0.3: a quarter of the values is 0."""
+    values = np.random.default_rng(17).binomial(4, 0.3, 73) / 4
+    for rows in range(20, 74):
+        seen = metric(values[:rows].tolist(), split=Split.TRAIN)
+        assert not judge("TP-METRIC-COLLAPSE", seen).hits
+    dead = metric([*values.tolist(), *[0.0] * 20], split=Split.TRAIN)
+    assert level(judge("TP-METRIC-COLLAPSE", dead)) == (Level.FAIL, "")
+
+
+def test_a_share_of_few_cases_gives_back_what_counting_may_have_given() -> None:
+    """val_accuracy on 256 examples: 18 of them right, then 13 (two standard deviations)."""
+    counts = [*np.linspace(3, 18, 40).round(), *np.linspace(18, 5, 40).round()]
+    cell = judge("TP-METRIC-COLLAPSE", metric([count / 256 for count in counts]))
+    assert skipped(cell) is Skip.LOW_POWER
+    many = judge("TP-METRIC-COLLAPSE", metric([10 * count / 256 for count in counts]))
+    assert level(many) == (Level.WARN, "given-back")
 
 
 def test_a_metric_without_a_direction_is_not_judged() -> None:

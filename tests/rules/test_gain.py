@@ -134,6 +134,14 @@ def test_a_metric_that_falls_with_a_rising_loss_contradicts_nothing() -> None:
     assert skipped(judge(CONTRADICT, worse)) is Skip.UNDECIDED
 
 
+def test_a_share_of_few_cases_moves_by_chance() -> None:
+    """17 of 256 right at the start, 8 at the end: within three binomial errors."""
+    counts = np.linspace(17, 8, 20).round()
+    shares = [metric("eval_accuracy", counts / n) for n in (256, 25.6)]
+    assert skipped(judge(CONTRADICT, view(falling_loss(), shares[0]))) is Skip.LOW_POWER
+    assert level(judge(CONTRADICT, view(falling_loss(), shares[1]))) == (Level.WARN, "")
+
+
 def test_a_wavering_metric_is_clean() -> None:
     one = view(falling_loss(), metric("eval_accuracy", 0.5 + 0.05 * noise(20)))
     assert is_clean(judge(CONTRADICT, one))

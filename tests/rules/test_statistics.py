@@ -14,6 +14,7 @@ from trainproof.model.data import Floats
 from trainproof.rules.examples import series
 from trainproof.rules.statistics import (
     block_edges,
+    counting_error,
     curvature_noise,
     falling_p,
     higher_p,
@@ -205,6 +206,21 @@ def test_running_averages_inflate_the_error() -> None:
     assert np.median([p.error for p in seen]) >= 0.9 * spread
 
 
+@pytest.mark.parametrize(
+    ("values", "error"),
+    [
+        ([n / 256 for n in (64, 70, 61, 66, 80)], math.sqrt(66 / 256 * 190 / 256 / 256)),
+        ([0.0, 0.25, 0.5, 0.75, 1.0], 0.25),
+        ([0.21, 0.25, 0.22, 0.3, 0.35], 0.0),  # two decimals, whatever was counted
+        ([0.25, 0.5, 0.75, 0.5, 0.25], 0.0),  # three different values are multiples of anything
+        ([0.1234, 0.2345, 0.3456, 0.4567, 0.5678], 0.0),
+        ([1.25, 0.5, 0.75, 0.25, 0.0], 0.0),  # no share
+    ],
+)
+def test_counting_error_of_a_share_of_few_cases(values: list[float], error: float) -> None:
+    assert counting_error(np.array(values)) == pytest.approx(error)
+
+
 def test_sigma_is_at_least_the_printed_quantum() -> None:
     assert measure(array(*[0.0002, 0.0001] * 30)).sigma >= 0.0001
 
@@ -212,6 +228,14 @@ def test_sigma_is_at_least_the_printed_quantum() -> None:
 def test_ends_of_a_short_series_are_medians_of_three() -> None:
     seen = measure(array(9, 8, 7, 6, 5, 4, 3, 2))
     assert (seen.first, seen.last) == (8, 3)
+
+
+def test_a_negated_profile_is_that_of_the_negated_values() -> None:
+    values = np.linspace(0, 3, 90) + np.sin(np.arange(90.0) ** 2)
+    turned, other = measure(values).negated, measure(-values)
+    for name in ("first", "last", "sigma", "rho", "error", "drift", "p_fall", "p_rise"):
+        assert getattr(turned, name) == pytest.approx(getattr(other, name), rel=1e-12)
+    assert turned.medians == pytest.approx(other.medians)
 
 
 def remembering(count: int, rho: float, seed: int = 3) -> Floats:

@@ -25,7 +25,17 @@ from .shape import (
     higher_is_better,
     improved,
 )
-from .statistics import FEW, Profile, median, printed_quantum, profile, screen, stretches
+from .statistics import (
+    FEW,
+    Mask,
+    Profile,
+    counting_error,
+    median,
+    printed_quantum,
+    profile,
+    screen,
+    stretches,
+)
 
 _NAN = float("nan")
 
@@ -344,11 +354,13 @@ def _range(series: Series) -> float:
     title="A metric collapsed",
     level=Level.FAIL,
     message="{series} was {best:.4g} at step {best_step} and is {end:.4g} at the end.",
-    evidence="The last {low} of {points} values lie below {floor:.0%} of the best one (two at least"
-    " count).",
+    evidence="The last {low} of {points} values lie below {floor:.0%} of the best one; since it was"
+    " first above that, at most {lows} in a row did ({needed} count).",
     needs={"metric": Each((Role.METRIC,), points=5)},
     measures={
         "points": "values judged",
+        "lows": "longest run of such values before, the first ones left out",
+        "needed": "consecutive values at the end that would have counted",
         "best": "best value, greatest or lowest",
         "best_step": "its step",
         "end": "last value",
@@ -356,6 +368,7 @@ def _range(series: Series) -> float:
         "gain": "distance from the worst level before to the best level",
         "loss": "distance from the best level to the end",
         "errors": "that loss in standard errors of its measurement",
+        "counting": "standard deviation of a share of so few cases, 0 where it is none",
         "first": "level at the start, a median",
         "last": "level at the end, a median",
     },
@@ -375,6 +388,10 @@ def _range(series: Series) -> float:
         guards=(
             "Only metrics of which the better direction is known; the floor needs it to be up.",
             "A metric that was never above 0.05 is not judged to have collapsed.",
+            "A metric that was that low before and came back must be so for more than three times"
+            " as long; one of training batches, which may be of few cases, for ten values.",
+            "A share of few cases (every value a multiple of 1/n) must have lost more than the"
+            " counting of n cases can explain.",
             "A gain given back is a warning, from twenty values on; without a gain of a tenth of"
             " the best value nothing is judged.",
             "Clean only if the metric demonstrably improved and kept it.",
@@ -407,10 +424,12 @@ def metric_collapse(
         return Undecided(measured, Skip.NEED_DEGENERATE)
     best_at = int(np.argmin(costs))
     best = float(values[best_at])
-    low = stretches(values < floor * best).tail if up else 0
-    measured |= {"best": best, "best_step": int(metric.steps[best_at]), "low": low}
+    low, lows = _lows(values < floor * best) if up else (0, 0)
+    needed = max(BATCHES if metric.split is Split.TRAIN else 2, 3 * lows + 1)
+    measured |= {"best": best, "best_step": int(metric.steps[best_at])}
+    measured |= {"low": low, "lows": lows, "needed": needed}
     place = where(metric, best_at, -1)
-    if best > 0.05 and low >= 2:
+    if best > 0.05 and low >= needed:
         return Fired((Evidence(place, measured),))
     seen = cost_profile(metric)
     sign = -1 if up else 1
@@ -419,10 +438,23 @@ def metric_collapse(
     if found is None or found.share < share:
         return Clean(measured) if fell(seen) else Undecided(measured, Skip.LOW_POWER)
     measured |= {"gain": found.drop, "loss": found.rise, "errors": found.errors}
+    measured["counting"] = counting = counting_error(values)
     gained = found.drop > max(least_errors * found.error, 0.1 * abs(best))
-    if len(metric) < FEW or not gained:
+    if len(metric) < FEW or not gained or found.rise <= least_errors * counting:
         return Undecided(measured, Skip.LOW_POWER)
     return Fired((Evidence(place, measured, "given-back"),))
+
+
+BATCHES = 10
+"""Values in a row at the end that a metric of training batches must be low for."""
+
+
+def _lows(mask: Mask) -> tuple[int, int]:
+    """Length of the stretch of low values at the end, and of the longest one that ended before
+    it; a first stretch, before the metric rose at all, is none."""
+    found = stretches(mask)
+    ended = [length for start, length in found if start > 0 and start + length < len(mask)]
+    return found.tail, max(ended, default=0)
 
 
 @rule(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
 from itertools import pairwise
 from typing import TypeVar
@@ -146,6 +146,30 @@ def _printed(values: Floats, digits: int) -> bool:
     return bool((np.abs(scaled - np.rint(scaled)) < 1e-6).all())
 
 
+MOST_CASES = 2000
+
+
+def counting_error(values: Floats) -> float:
+    """Standard deviation of a share that was counted over n cases, 0 where values show no such n.
+
+    Finite values from 0 to 1 of which all are multiples of 1/n, five different ones at least, are
+    shares of n cases: sqrt(p (1 - p) / n) at their median p (binomial). A unit that is that of the
+    last printed decimal says nothing about n.
+    """
+    levels = np.unique(values)
+    if len(levels) < 5 or levels[0] < 0 or levels[-1] > 1:
+        return 0.0
+    apart, quantum, share = float(np.diff(levels).min()), printed_quantum(values), median(values)
+    for units in range(1, 9):  # the nearest two of a few values may lie several units apart
+        cases = round(units / apart)
+        counts = levels * cases
+        if cases > MOST_CASES or cases * 1.5 * (quantum or 0.0) > 1:
+            break
+        if bool((np.abs(counts - np.rint(counts)) < 1e-6 * cases).all()):
+            return math.sqrt(share * (1 - share) / cases)
+    return 0.0
+
+
 # --- runs of a condition -----------------------------------------------------------------------
 
 
@@ -280,6 +304,18 @@ class Profile:
         return len(self.medians)
 
     @property
+    def negated(self) -> Profile:
+        """The profile of the same values with the other sign."""
+        return replace(
+            self,
+            medians=-self.medians,
+            first=-self.first,
+            last=-self.last,
+            p_fall=self.p_rise,
+            p_rise=self.p_fall,
+        )
+
+    @property
     def doubt(self) -> float:
         """The standard error, or half of the drift: six of them are three of what levels stray."""
         return max(self.error, self.drift / 2)
@@ -345,9 +381,14 @@ def _noise_and_memory(
     spread = NORMAL_MAD * median(np.abs(residual))
     limit = 4 * spread
     clipped = np.clip(residual, -limit, limit)
-    power = float(np.dot(clipped, clipped))
-    rho = float(np.dot(clipped[1:], clipped[:-1])) / power if power > 0 else 0.0
+    power = _product(clipped, clipped)
+    rho = _product(clipped[1:], clipped[:-1]) / power if power > 0 else 0.0
     return (max(sigma, spread) if rho > REMEMBERS else sigma), rho
+
+
+def _product(one: Floats, other: Floats) -> float:
+    """The inner product, without the threads of BLAS: beside other work they wait for a core."""
+    return float(np.einsum("i,i->", one, other))
 
 
 REMEMBERS = 0.2
