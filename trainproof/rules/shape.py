@@ -226,7 +226,8 @@ def as_cost(series: Series) -> Floats:
 
 @once_per_series
 def cost_profile(series: Series) -> Profile:
-    return measure(as_cost(series))
+    seen = profile(series)
+    return seen.negated if higher_is_better(series) else seen
 
 
 @once_per_series
