@@ -125,6 +125,16 @@ def test_a_shard_that_resumes_earlier_replaces_what_it_redid() -> None:
     assert [(r.from_step, r.to_step, r.resume) for r in view.rewinds] == [(22, 21, True)]
 
 
+def test_a_shard_that_goes_on_is_a_place_where_training_was_resumed() -> None:
+    loss = falling(40)
+    parts = [
+        reading("r/a", column("loss", loss[:20], wall=1e9)),
+        reading("r/b", column("loss", loss[20:], range(21, 41), wall=2e9)),
+    ]
+    (rewind,) = assemble("r", parts).rewinds
+    assert (rewind.from_step, rewind.to_step, rewind.resume, rewind.back) == (20, 21, True, False)
+
+
 def test_shards_that_each_start_over_are_executions_apart() -> None:
     shards = [
         reading(f"r/{i}", column("loss", falling(20, noise=0.01 * i), wall=i * 1e9))

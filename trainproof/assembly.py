@@ -403,8 +403,7 @@ def _join(group: list[Piece], piece: Piece, rewinds: list[Rewind]) -> bool:
             if before.artifact != after.artifact:
                 rewinds.append(_between(before, after, resume=False))
             return False
-        if after.steps[0] <= before.steps[-1]:
-            rewinds.append(_between(before, after, resume=True))
+        rewinds.append(_between(before, after, resume=True))
     group.append(piece)
     return True
 

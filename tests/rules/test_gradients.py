@@ -8,7 +8,7 @@ from trainproof.model.outcome import Level, Skip
 from trainproof.rules.examples import falling, series, view
 
 from .curves import flat, learning, noise
-from .judging import is_clean, judge, level, prose, skipped
+from .judging import is_clean, judge, level, measured, prose, skipped
 
 STEADY = [1.031, 1.207, 0.914]
 
@@ -105,6 +105,14 @@ def test_many_single_rows_warn_by_their_share() -> None:
         Level.WARN,
         "",
     )
+
+
+def test_gradients_of_small_batches_scatter_widely_and_are_clean() -> None:
+    values = np.exp(1.3 * noise(200))
+    values[100:102] = [12.0, 30.0]
+    cell = judge("TP-GRAD-SPIKE", view(series("grad_norm", values.tolist())))
+    assert is_clean(cell)
+    assert measured(cell)["scatter"] == pytest.approx(1.3, rel=0.2)
 
 
 def test_a_burst_in_the_first_tenth_is_clean() -> None:

@@ -183,6 +183,11 @@ def test_resumes_that_cost_a_tenth_of_the_run_are_a_warning() -> None:
     assert cell.hits[0].evidence.measured["redone"] == 180
 
 
+def test_a_file_that_goes_on_where_another_ended_is_clean() -> None:
+    cell = judge("TP-LOG-REWIND", went_back(Rewind("log.jsonl", 500, 510, True)))
+    assert is_clean(cell)
+
+
 def test_steps_that_only_rise_are_clean() -> None:
     assert measured(judge("TP-LOG-REWIND", view(series("loss", falling(9))))) == {
         "count": 0,

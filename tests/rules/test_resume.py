@@ -37,6 +37,13 @@ def test_a_schedule_that_starts_over_is_a_warning() -> None:
     )
 
 
+def test_a_schedule_that_starts_over_in_another_file_is_a_warning() -> None:
+    values = np.concatenate([decaying()[:AT], decaying()[:AT]])
+    goes_on = Rewind("log.jsonl", AT, AT + 1, True)
+    one = view(series("learning_rate", values.tolist()), rewinds=(goes_on,))
+    assert level(judge(JUMP, one)) == (Level.WARN, "")
+
+
 def test_a_second_warm_up_is_named() -> None:
     values = decaying()
     values[AT : AT + 20] *= np.linspace(0.01, 1, 20)

@@ -107,7 +107,7 @@ def judge(
         artifacts=tuple(_entry(reading) for reading in readings),
         unjudged=tuple(_unjudged(readings)),
         segments=tuple(segment(attempt) for attempt in view.attempts),
-        rewinds=view.rewinds,
+        rewinds=tuple(one for one in view.rewinds if one.back),
         series=tuple(summary(attempt, one) for attempt in view.attempts for one in attempt.series),
         comparisons=tuple(_comparisons(view)),
         baseline_faults=tuple(fault for one in baselines for fault in one.faults),

@@ -289,9 +289,10 @@ Item = Column | Facts | Fault | NotJudgeable | Parts
 
 @dataclass(frozen=True, slots=True)
 class Rewind:
-    """A place where the step count of one artifact falls back.
+    """A place where the step count of one artifact falls back, or where training goes on in
+    another file.
 
-    ``resume``: training went on from an earlier saved step; the redone steps replace the first
+    ``resume``: training went on from a saved step; steps that were done again replace the first
     ones. Otherwise a new attempt (or another run) begins.
     """
 
@@ -300,6 +301,11 @@ class Rewind:
     to_step: int
     resume: bool
     line: int | None = None
+
+    @property
+    def back(self) -> bool:
+        """Whether steps were done again."""
+        return self.to_step <= self.from_step
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import numpy as np
@@ -16,6 +17,7 @@ from .shape import first_improved, improved, principal
 from .statistics import (
     FEW,
     MOST_BLOCKS,
+    NORMAL_MAD,
     Mask,
     block_medians,
     measure,
@@ -168,16 +170,19 @@ def _loss_present(grad: Series, tail: int, loss: Series) -> bool:
         "top": "the greatest value among them",
         "top_step": "its step",
         "factor": "the greatest value over the level around it",
+        "scatter": "robust standard deviation of the logarithms of values over level",
     },
     doc=Doc(
         measures="Rows whose gradient norm is more than ten times the median level of the blocks"
-        " around them.",
+        " around them, and more than its usual scatter explains.",
         means="Several batches in a row, or many, pushed the weights much harder than usual.",
         does_not_mean="That the run is damaged: clipping may have caught it. A level that stays"
         " up is a change of level and no spike.",
         guards=(
             "The first tenth of the rows is left out: early bursts are common and benign.",
             "A single row does not count.",
+            "Gradients of small batches scatter over several powers of ten: a spike must stand out"
+            " by five robust standard deviations of the logarithms.",
             "Rows that are not finite are left to the rule about those.",
         ),
         references=(
@@ -197,13 +202,17 @@ def gradient_spike(
     limit: Annotated[float, Bound("ratio", "to the level around", ge=1)] = 10.0,
     in_a_row: Annotated[int, Bound("rows", "consecutive rows that count", ge=2)] = 2,
     share: Annotated[float, Bound("share", "of rows that counts, two at least", ge=0, le=1)] = 0.01,
+    sigmas: Annotated[
+        float, Bound("robust sd", "of the logarithms, by which a spike must stand out", ge=0)
+    ] = 5.0,
 ) -> Outcome:
     finite = np.isfinite(grad.values)
     values = grad.values[finite]
     if len(values) < 20:
         return Undecided({"points": len(grad)}, Skip.NEED_TOO_SHORT)
     around = _around(values)
-    mask = _above(values, limit, around)
+    scatter = _scatter(values, around)
+    mask = _above(values, max(limit, math.exp(min(700.0, sigmas * scatter))), around)
     count = int(np.count_nonzero(mask))
     longest = stretches(mask).longest
     judged = len(values) - len(values) // 10
@@ -212,6 +221,7 @@ def gradient_spike(
         "judged": judged,
         "spikes": count,
         "longest": longest,
+        "scatter": scatter,
     }
     if longest < in_a_row and count < max(2.0, share * judged):
         return Clean(measured) if finite.all() else Undecided(measured, Skip.NOT_FINITE)
@@ -224,6 +234,12 @@ def gradient_spike(
         "factor": float(values[at] / around[at]),
     }
     return Fired((Evidence(where(grad, int(places[rows[0]]), int(places[rows[-1]])), measured),))
+
+
+def _scatter(values: Floats, around: Floats) -> float:
+    positive = (values > 0) & (around > 0)
+    logs = np.log(values[positive] / around[positive])
+    return NORMAL_MAD * median(np.abs(logs - median(logs))) if len(logs) else 0.0
 
 
 def _above(values: Floats, limit: float, around: Floats) -> Mask:

@@ -385,10 +385,11 @@ def rewound(
     much: Annotated[float, Bound("share", "of the run done again: WARN", ge=0)] = 0.1,
 ) -> Outcome:
     attempts = len(run.attempts)
-    if not run.rewinds:
+    rewinds = [one for one in run.rewinds if one.back]
+    if not rewinds:
         return Clean({"count": 0, "attempts": attempts})
     last = max((int(one.steps[-1]) for one in run.series), default=0)
-    evidence = (_went_back(group, attempts, last, much) for group in _grouped(run.rewinds))
+    evidence = (_went_back(group, attempts, last, much) for group in _grouped(rewinds))
     return Fired(tuple(evidence)[:LISTED])
 
 

@@ -77,7 +77,8 @@ def _resumes(run: RunView) -> bool:
         does_not_mean="That this was not intended: a resume with another rate looks the same.",
         guards=(
             "The jump must exceed 10 % of the rate and five times every change around it.",
-            "Resumes are seen where steps were done again in the log; others are not.",
+            "Resumes are seen where steps were done again, or go on in another file; others are"
+            " not.",
         ),
         references=(
             "yolov5 #292, Lightning #4655, #5486, gpt-neox #1029, transformers #27749, DPR #99",
@@ -171,7 +172,8 @@ def _changes(values: Floats) -> float:
             "The rise must be a quarter of all progress before it, beyond three times the noise of"
             " a row, and in nearly every row (p < 0.0001).",
             "Twenty rows on either side at least.",
-            "Resumes are seen where steps were done again in the log; others are not.",
+            "Resumes are seen where steps were done again, or go on in another file; others are"
+            " not.",
         ),
         references=(
             "transformers #33336, sentence-transformers #3756, ultralytics #18046, pytorch #35047",
