@@ -15,7 +15,7 @@ from trainproof.tokenization import measured as of_tokenizer
 from trainproof.tokenization.loading import Loaded, load
 
 from .places import Issues
-from .rows import Row, Unusable
+from .rows import Unusable
 from .sources import Source, read, sources
 from .survey import Survey
 from .tokens import TokenSample, ends
@@ -79,13 +79,12 @@ def _read(source: Source, survey: Survey, faults: list[Fault], beat: Beat) -> No
     for number, item in enumerate(read(source, survey.form)):
         if number % _BEAT == 0:
             beat()
-        match item:
-            case Row():
-                survey.row(item)
-            case Unusable():
-                survey.unusable(item)
-            case Fault():
-                faults.append(item)
+        if isinstance(item, Unusable):
+            survey.unusable(item)
+        elif isinstance(item, Fault):
+            faults.append(item)
+        else:
+            survey.row(*item)
 
 
 def _measured(found: Dataset) -> dict[str, Value]:

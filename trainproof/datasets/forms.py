@@ -17,9 +17,6 @@ _MOST = 2000
 _FIELDS = 500
 _NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object"}
 
-_Key = tuple[object, ...]
-"""The names of the fields, then their types: cheap to make and to look up."""
-
 
 @dataclass(slots=True)
 class Form:
@@ -37,26 +34,33 @@ class Form:
 class Forms:
     def __init__(self, text_field: str | None) -> None:
         self._text_field = text_field
-        self._known: dict[_Key, Form] = {}
+        self._known: dict[tuple[tuple[str, ...], tuple[type, ...]], Form] = {}
+        self._last: Form | None = None
         self.dropped = 0
 
     def of(self, row: Fields, artifact: str, line: int | None, number: int) -> Form:
         """The form of a row, which is counted."""
-        key: _Key = (*row, *map(type, row.values()))
-        form = self._known.get(key)
-        if form is None:
-            form = self._new(row, Spot(artifact, line or number, line is not None))
-            if len(self._known) < _MOST:
-                self._known[key] = form
-            else:
-                self.dropped += 1
+        names, types = tuple(row), tuple(map(type, row.values()))
+        form = self._last
+        if form is None or names != form.names or types != form.types:
+            form = self._other(names, types, row, Spot(artifact, line or number, line is not None))
+            self._last = form
         form.rows += 1
         return form
 
-    def _new(self, row: Fields, spot: Spot) -> Form:
-        names, types = tuple(row), tuple(map(type, row.values()))
-        shape, read = recognise(row, self._text_field)
-        return Form(names, types, shape, read, label_of(names), spot)
+    def _other(
+        self, names: tuple[str, ...], types: tuple[type, ...], row: Fields, spot: Spot
+    ) -> Form:
+        """A form that is not that of the row before."""
+        form = self._known.get((names, types))
+        if form is None:
+            shape, read = recognise(row, self._text_field)
+            form = Form(names, types, shape, read, label_of(names), spot)
+            if len(self._known) < _MOST:
+                self._known[names, types] = form
+            else:
+                self.dropped += 1
+        return form
 
     def shapes(self) -> tuple[dict[Shape, int], dict[Shape, Spot]]:
         """Rows of each shape, and the first of each."""

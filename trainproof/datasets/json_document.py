@@ -16,7 +16,7 @@ from trainproof.model.data import Fault, FaultCode
 from trainproof.model.dataset import Issue
 
 from .json_lines import spelling
-from .rows import MAX_LINE, Item, Row, Unusable
+from .rows import MAX_LINE, Item, Unusable
 
 _CHUNK = 1 << 20
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -94,7 +94,7 @@ def _row(line: int, value: object, text: _Text) -> Item:
     constants = text.constants[:1]
     text.constants.clear()
     if isinstance(value, dict):
-        return Row(line, value, spelling(value, constants))
+        return line, value, spelling(value, constants)
     return Unusable(line, Issue.NOT_OBJECT)
 
 

@@ -10,7 +10,7 @@ import orjson
 
 from trainproof.model.dataset import Issue
 
-from .rows import Item, Row, Unusable, decoded, lines
+from .rows import Item, Unusable, decoded, lines
 
 
 def json_lines(stream: BinaryIO) -> Iterator[Item]:
@@ -24,7 +24,7 @@ def json_lines(stream: BinaryIO) -> Iterator[Item]:
                 yield item
             continue
         if type(value) is dict:
-            yield Row(number, value)
+            yield number, value, ()
         else:
             yield Unusable(number, Issue.NOT_OBJECT)
 
@@ -47,7 +47,7 @@ def _odd(number: int, raw: bytes | None) -> Item | None:
         return Unusable(number, Issue.SYNTAX)
     if not isinstance(value, dict):
         return Unusable(number, Issue.NOT_OBJECT)
-    return Row(number, value, spelling(value, constants))
+    return number, value, spelling(value, constants)
 
 
 def spelling(value: object, constants: list[str]) -> tuple[Issue, ...]:
@@ -82,4 +82,4 @@ def plain_text(stream: BinaryIO) -> Iterator[Item]:
             continue
         text, issues = decoded(line.rstrip(b"\r\n"))
         if text and not text.isspace():
-            yield Row(number, {"text": text}, issues)
+            yield number, {"text": text}, issues

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from trainproof.model.dataset import Issue, Shape
 
@@ -84,16 +85,23 @@ def _named(name: str, row: Fields) -> Content:
 
 def _answered(asked: str, answered: str, shape: Shape, row: Fields) -> Content:
     """A prompt, with the input that an instruction may have, and its answer."""
-    prompt, wrong = flat(row[asked])
+    prompt, answer = row[asked], row[answered]
+    issues: tuple[Issue, ...] = ()
+    if type(prompt) is not str or type(answer) is not str:
+        prompt, answer, issues = _flattened(prompt, answer)
     if shape is Shape.INSTRUCTION and isinstance(row.get("input"), str):
         prompt = f"{prompt}\n{row['input']}"
-    answer, amiss = flat(row[answered])
-    issues: tuple[Issue, ...] = ()
-    if wrong is not None or amiss is not None:
-        issues = tuple(dict.fromkeys(issue for issue in (wrong, amiss) if issue is not None))
-    if amiss is None and (not answer or answer.isspace()):
-        issues = (*issues, Issue.EMPTY_ANSWER)
+    if not issues and (not answer or answer.isspace()):
+        issues = (Issue.EMPTY_ANSWER,)
     return Content(f"{prompt}\n{answer}", len(prompt) + 1, issues)
+
+
+def _flattened(prompt: Any, answer: Any) -> tuple[str, str, tuple[Issue, ...]]:
+    """Both as text, and what is wrong with either."""
+    asked, wrong = flat(prompt)
+    answered, amiss = flat(answer)
+    found = (issue for issue in (wrong, amiss) if issue is not None)
+    return asked, answered, tuple(dict.fromkeys(found))
 
 
 def _chat(name: str, row: Fields) -> Content:

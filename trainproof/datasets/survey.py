@@ -10,7 +10,7 @@ from .classes import Classes
 from .forms import Forms
 from .places import Issues
 from .repeats import TELLING, Memory
-from .rows import Row, Unusable
+from .rows import Fields, Unusable
 from .sources import Form, Source
 from .targets import Supervision
 from .turns import Content
@@ -41,66 +41,63 @@ class Survey:
         self._rows = self._held = self._unusable = self._characters = self._files = 0
         self._number = 0
         self._source: Source | None = None
+        self._memory = self._trained
         self._least = 1
 
     def file(self, source: Source) -> None:
         """The rows that come next are of this file."""
         self._source, self._number = source, 0
         self._files += 1
-        (self._held_out if source.held_out else self._trained).file(source.artifact)
+        self._memory = self._held_out if source.held_out else self._trained
+        self._memory.file(source.artifact)
+        self._least = TELLING if source.held_out else 1
 
     def form(self, form: Form) -> None:
         """Lines of plain text repeat each other where they are short, and no harm is done."""
-        self._least = TELLING if form is Form.TEXT else 1
+        if form is Form.TEXT:
+            self._least = TELLING
 
     def unusable(self, item: Unusable) -> None:
         self._number += 1
         self._unusable += 1
         self.issues.add(item.issue, self._spot(item.line))
 
-    def row(self, row: Row) -> None:
-        assert self._source is not None
+    def row(self, line: int | None, fields: Fields, issues: tuple[Issue, ...] = ()) -> None:
         self._number += 1
-        line, fields, _ = row
-        held_out = self._source.held_out
-        form = self._forms.of(fields, self._source.artifact, line, self._number)
+        source = self._source
+        assert source is not None
+        form = self._forms.of(fields, source.artifact, line, self._number)
         content = form.read(fields)
-        self._look(row, content)
-        if held_out:
+        text = content.text
+        if issues or content.issues or "\x00" in text or not text.isascii():
+            self._look(line, content, issues)
+        if text:
+            self._characters += len(text)
+            whole = f"{text}\n{content.beside}" if content.beside else text
+            self._memory.add(whole, line, self._number, self._least)
+        if source.held_out:
             self._held += 1
-        else:
-            self._rows += 1
-        if content.text:
-            self._remember(content, line, held_out)
+            return
+        self._rows += 1
+        if form.label:
+            self._classes.add(form.label, fields, self._spot(line))
         if form.shape is Shape.TOKENS:
             self._targets.add(fields, self._spot(line))
-        elif not held_out:
-            if form.label:
-                self._classes.add(form.label, fields, self._spot(line))
-            if self._sample is not None and content.text and not row.issues:
-                self._sample.add(content, self._spot(line))
+        elif self._sample is not None and text and not issues:
+            self._sample.add(content, self._spot(line))
 
     def _spot(self, line: int | None) -> Spot:
         assert self._source is not None
         return Spot(self._source.artifact, line or self._number, line is not None)
 
-    def _look(self, row: Row, content: Content) -> None:
-        if row.issues or content.issues:
-            for issue in (*row.issues, *content.issues):
-                self.issues.add(issue, self._spot(row.line))
-        text = content.text
-        if "\x00" in text:
-            self.issues.add(Issue.NUL, self._spot(row.line))
-        if not text.isascii() and "\ufffd" in text and Issue.ENCODING not in row.issues:
-            self.issues.add(Issue.REPLACEMENT, self._spot(row.line))
-
-    def _remember(self, content: Content, line: int | None, held_out: bool) -> None:
-        text = f"{content.text}\n{content.beside}" if content.beside else content.text
-        self._characters += len(content.text)
-        if held_out:
-            self._held_out.add(text, line, self._number, TELLING)
-        else:
-            self._trained.add(text, line, self._number, self._least)
+    def _look(self, line: int | None, content: Content, issues: tuple[Issue, ...]) -> None:
+        """Rows of which something is wrong, or may be."""
+        for issue in (*issues, *content.issues):
+            self.issues.add(issue, self._spot(line))
+        if "\x00" in content.text:
+            self.issues.add(Issue.NUL, self._spot(line))
+        if "\ufffd" in content.text and Issue.ENCODING not in issues:
+            self.issues.add(Issue.REPLACEMENT, self._spot(line))
 
     def found(self, name: str) -> Dataset:
         """What has come together; the tokenizer's part is added by who has one."""

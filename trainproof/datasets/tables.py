@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.dataset import Issue
 
-from .rows import MAX_LINE, Item, Row, Unusable, decoded, lines
+from .rows import MAX_LINE, Item, Unusable, decoded, lines
 
 _BATCH = 512
 _DELIMITERS = ",;\t|"
@@ -35,7 +35,7 @@ def delimited(stream: BinaryIO, tabs: bool) -> Iterator[Item]:
             return
         if len(values) == len(names):
             issues = (Issue.ENCODING,) if bad else ()
-            yield Row(line, dict(zip(names, values, strict=True)), issues)
+            yield line, dict(zip(names, values, strict=True)), issues
         elif values:
             yield Unusable(line, Issue.ARITY)
         bad.clear()
@@ -67,7 +67,7 @@ def columnar(stream: BinaryIO, artifact: str, arrow: bool) -> Iterator[Item]:
     try:
         for batch in _arrow(stream) if arrow else _parquet(stream):
             for fields in batch.to_pylist():
-                yield Row(None, fields)
+                yield None, fields, ()
     except (OSError, ValueError, KeyError, NotImplementedError) as error:  # ArrowInvalid and kin
         detail = f"damaged: {type(error).__name__}: {error}"[:300]
         yield Fault(FaultCode.CORRUPT, artifact, detail, fatal=True)
