@@ -105,8 +105,9 @@ def inspect(
 ) -> Report:
     """Judge what each path of the config names as a subject of ``kind``: a dataset, a tokenizer,
     a speech corpus; an environment is the place itself, under one of its paths."""
-    if kind is SubjectKind.ENVIRONMENT:  # a module that is imported must meet no limit of ours
-        config = replace(config, memory_limit=0)
+    if kind is SubjectKind.ENVIRONMENT:
+        # A module that is imported must meet no limit of ours; its own deadline is in the request.
+        config = replace(config, memory_limit=0, timeout=max(config.timeout, Config().timeout))
     kinds = {kind}
     if kind is SubjectKind.DATASET and requests.dataset.tokenizer is not None:
         kinds.add(SubjectKind.TOKENIZER)  # it is looked at with the dataset

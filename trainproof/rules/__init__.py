@@ -29,6 +29,7 @@ from . import drift as drift
 from . import kept as kept
 from . import environment as environment
 from . import settings as settings
+from . import speech as speech
 from . import objective as objective
 from . import watch as watch
 from . import dataset as dataset
