@@ -1,24 +1,25 @@
+from tests.support import hdf5_files
 from tests.support.checkpoints import Read, read
-from tests.support.keras_files import DENSE, hdf5, keras
+from tests.support.keras_files import DENSE, keras
 from tests.support.zips import Part, archive
-from trainproof.model.tensors import DefectCode, Extent, Layout, Safety
+from trainproof.model.tensors import DefectCode, Extent, Integrity, Layout, Safety
 
 
 def imported(made: Read) -> list[tuple[str, Safety]]:
     return [(use.name, use.safety) for use in made.facts.globals if use.safety is not Safety.SAFE]
 
 
-def test_the_frame_is_read_and_the_weights_are_not():
+def test_the_weights_are_read_out_of_the_archive():
     made = read(keras(DENSE), "model.keras")
-    assert made.facts.layout is Layout.KERAS
-    assert made.facts.extent is Extent.STRUCTURE_ONLY
-    assert made.facts.reason == "the datasets of HDF5 are not read"
+    assert (made.facts.layout, made.facts.extent) == (Layout.KERAS, Extent.READ)
+    assert made.shown == {"layers/w": ("float32", (2,), 1)}
     assert [(one.name, one.value) for one in made.facts.metadata] == [("keras_version", "3.15.1")]
-    assert made.facts.safety is Safety.SAFE
+    assert (made.facts.safety, made.facts.integrity) == (Safety.SAFE, Integrity.VERIFIED)
 
 
 def test_weights_that_end_early_are_cut():
-    made = read(keras(DENSE, weights=hdf5(101, 100)), "model.keras")
+    whole = hdf5_files.one()
+    made = read(keras(DENSE, weights=hdf5_files.one(end=len(whole) + 1)), "model.keras")
     assert made.codes == [DefectCode.TRUNCATED]
 
 
@@ -42,7 +43,7 @@ def test_a_class_of_ones_own_is_unknown():
 
 
 def test_a_configuration_that_is_no_json_is_a_defect():
-    parts = [Part("config.json", b"["), Part("model.weights.h5", hdf5(100, 100))]
+    parts = [Part("config.json", b"["), Part("model.weights.h5", hdf5_files.one())]
     made = read(archive(parts), "model.keras")
     assert made.codes == [DefectCode.HEADER]
     assert made.facts.safety is Safety.UNKNOWN

@@ -12,6 +12,7 @@ import numpy as np
 from tests.support import (
     export_files,
     flax_files,
+    hdf5_files,
     joblib_files,
     keras_files,
     onnx_files,
@@ -54,6 +55,12 @@ def _npy() -> bytes:
     return stream.getvalue()
 
 
+def _indexed() -> bytes:
+    file = hdf5_files.File()
+    members = {f"w{number}": file.dataset([1.0], new=True) for number in range(9)}
+    return file.new(file.indexed_group(members))
+
+
 def _seeds() -> list[Seed]:
     weight = onnx_files.tensor("w", onnx_files.external(location="m.data", length="8"))
     onnx = onnx_files.model(
@@ -85,6 +92,8 @@ def _seeds() -> list[Seed]:
         Seed("m.ubj", xgboost_files.model(base_weights=xgboost_files.floats(1.0, 2.0))),
         Seed("m.joblib", joblib),
         Seed("m.joblib", gzip.compress(joblib, mtime=0)),
+        Seed("m.h5", hdf5_files.one()),
+        Seed("indexed.h5", _indexed()),
         Seed("m.keras", keras_files.keras(keras_files.DENSE)),
         Seed("m.pt2", exported),
         Seed("a.npy", _npy()),

@@ -49,7 +49,8 @@ def call(module: str, name: str, *arguments: bytes) -> bytes:
 
 
 def storage(key: str, kind: str, count: int) -> bytes:
-    parts = text("storage"), global_("torch", kind), text(key), text("cpu"), integer(count)
+    module = "torch.storage" if kind == "UntypedStorage" else "torch"
+    parts = text("storage"), global_(module, kind), text(key), text("cpu"), integer(count)
     return tuple_(*parts) + BINPERSID
 
 

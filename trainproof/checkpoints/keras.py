@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainproof.model.data import FaultCode
 from trainproof.model.tensors import (
     Defect,
     DefectCode,
@@ -19,9 +18,9 @@ from trainproof.model.tensors import (
     Unread,
 )
 
-from .containers import HDF5_REASON, check_hdf5
 from .documents import LONGEST, parse
 from .draft import Draft, Item
+from .hdf5 import read_datasets
 from .pickles.allowlist import classify
 from .source import Damage
 from .zip_checksums import verify
@@ -34,27 +33,26 @@ _LAMBDA = "__lambda__"
 
 
 def read_keras(draft: Draft, archive: Archive) -> Iterator[Item]:
-    """Facts; the weights are in HDF5."""
-    draft.reason = HDF5_REASON
+    """Tensors, then facts."""
     _config(draft, archive)
     if draft.depth is not Depth.STRUCTURE:
         verify(draft, archive, archive.entries, {})
     yield from _weights(draft, archive)
-    yield draft.done(Extent.STRUCTURE_ONLY)
+    yield draft.done(None if draft.tensors else Extent.STRUCTURE_ONLY)
 
 
 def _weights(draft: Draft, archive: Archive) -> Iterator[Item]:
     entry = archive.find(_WEIGHTS)
     if entry is None or entry.method != STORED:
-        draft.unread.append(Unread(_WEIGHTS, "compressed or missing"))
+        draft.reason = "its weights are compressed or missing"
+        draft.unread.append(Unread(_WEIGHTS, draft.reason))
         return
     try:
-        check_hdf5(archive.source.part(entry.start, entry.size))
+        source = archive.source.part(entry.start, entry.size)
     except Damage as damage:
-        truncated = damage.code is FaultCode.TRUNCATED
-        code = DefectCode.TRUNCATED if truncated else DefectCode.HEADER
-        draft.defects.append(Defect(code, damage.what, _WEIGHTS))
-        yield draft.fault(damage, fatal=False)
+        draft.defects.append(Defect(DefectCode.TRUNCATED, damage.what, _WEIGHTS))
+        return
+    yield from read_datasets(draft, source, _WEIGHTS)
 
 
 def _config(draft: Draft, archive: Archive) -> None:

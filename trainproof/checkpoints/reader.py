@@ -10,10 +10,10 @@ from trainproof.model.tensors import Defect, DefectCode, Depth, Extent, Layout, 
 
 from .beside import Beside, Open
 from .compressed import read_compressed
-from .containers import read_hdf5
 from .draft import Draft, Item
 from .flax import read_flax
 from .gguf import read_gguf
+from .hdf5 import read_hdf5
 from .limits import LIMITS, Limits
 from .numpy_files import read_npy
 from .onnx import read_onnx

@@ -37,6 +37,7 @@ _OLD_WEIGHTS = ("serialized_state_dict.pt", "serialized_constants.pt")
 _FOLDERS = ("weights", "constants")
 _CONFIG = "_config.json"
 _STRIDED = 7
+_ODD = "torch.export: its type, shape or layout is none that is read"
 
 _TYPES: Mapping[int, str] = {
     1: "uint8",
@@ -124,7 +125,7 @@ class _Reading:
         offset = integer(meta, "storage_offset", "as_int")
         strided = integer(meta, "layout") == _STRIDED
         if not dtype or shape is None or stride is None or offset is None or not strided:
-            self.draft.unread.append(Unread(name, "its type, shape or layout is none that is read"))
+            self.draft.unread.append(Unread(name, _ODD))
             return
         itemsize = DTYPES[dtype].size
         self.draft.survey.storages.add(key)

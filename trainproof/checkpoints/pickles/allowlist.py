@@ -42,6 +42,24 @@ STORAGES = {
 
 _UNREAD_STORAGES = ("QUInt4x2Storage", "QUInt2x4Storage", "TypedStorage")
 
+_UNTYPED = ("UntypedStorage", "TypedStorage")
+"""Not classes of ``torch`` but of ``torch.storage``, for the restricted loader."""
+
+_REFUSED = (*_UNTYPED, "ComplexHalfStorage")
+"""Storages that the restricted loader does not take from ``torch``."""
+
+_TYPES = (
+    *("Double", "Float", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool"),
+    *("ComplexFloat", "ComplexDouble"),
+)
+_TENSORS = frozenset(
+    f"torch.{place}{kind}Tensor"
+    for place in ("", "cuda.", "sparse.", "cuda.sparse.")
+    for kind in _TYPES[:10]
+    if kind != "Bool" or "sparse" not in place
+)
+"""Classes of tensors by type, which files of old versions name."""
+
 _REBUILD = (
     "_rebuild_tensor",
     "_rebuild_tensor_v2",
@@ -50,7 +68,6 @@ _REBUILD = (
     "_rebuild_parameter_with_state",
     "_rebuild_qtensor",
     "_rebuild_sparse_tensor",
-    "_rebuild_sparse_csr_tensor",
     "_rebuild_meta_tensor_no_storage",
     "_rebuild_nested_tensor",
     "_rebuild_wrapper_subclass",
@@ -58,23 +75,29 @@ _REBUILD = (
     "_rebuild_device_tensor_from_cpu_tensor",
 )
 
+_SMALL_INTEGERS = tuple(f"torch.{sign}int{bits}" for sign in ("", "u") for bits in range(1, 8))
+
 WEIGHTS_ONLY = frozenset(
     {
         *(f"torch._utils.{name}" for name in _REBUILD),
         *(f"torch.{name}" for name in DTYPES),
-        *(f"torch.{name}" for name in (*STORAGES, *_UNREAD_STORAGES)),
-        *(f"torch.storage.{name}" for name in ("UntypedStorage", "TypedStorage")),
+        *(f"torch.{name}" for name in (*STORAGES, *_UNREAD_STORAGES) if name not in _REFUSED),
+        *(f"torch.cuda.{kind}Storage" for kind in _TYPES),
+        *_TENSORS,
+        *_SMALL_INTEGERS,
+        *(f"torch.storage.{name}" for name in _UNTYPED),
         *(f"torch.{name}" for name in ("quint4x2", "quint2x4", "float4_e2m1fn_x2")),
-        *(f"torch.per_{what}_affine" for what in ("tensor", "channel")),
+        *(
+            f"torch.per_{what}_{how}"
+            for what in ("tensor", "channel")
+            for how in ("affine", "symmetric")
+        ),
         "torch.per_channel_affine_float_qparams",
-        *(f"torch.sparse_{kind}" for kind in ("coo", "csr", "csc", "bsr", "bsc")),
-        "torch.strided",
         "torch.Size",
         "torch.Tensor",
         "torch.device",
         "torch._tensor._rebuild_from_type_v2",
         "torch.nn.parameter.Parameter",
-        "torch.nn.parameter.Buffer",
         "torch.serialization._get_layout",
         "collections.OrderedDict",
         "collections.Counter",
@@ -110,6 +133,11 @@ INERT = frozenset(
                 *("frozenset", "slice", "range", "Ellipsis", "long", "unicode", "xrange"),
             )
         ),
+        *(f"torch.{name}" for name in _REFUSED),
+        *(f"torch.sparse_{kind}" for kind in ("coo", "csr", "csc", "bsr", "bsc")),
+        "torch.strided",
+        "torch.nn.parameter.Buffer",
+        "torch._utils._rebuild_sparse_csr_tensor",
         "collections.defaultdict",
         "collections.deque",
         "copyreg._reconstructor",
