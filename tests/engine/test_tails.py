@@ -174,10 +174,7 @@ def test_a_state_in_the_middle_of_being_rewritten_does_not_lose_what_was_known(
     before = followed(tails, path, "hf-trainer")
     path.write_bytes(STATE[: len(STATE) // 2])
     during = followed(tails, path, "hf-trainer")
-    assert list(plain([i for i in during if isinstance(i, Column)])) == list(
-        plain([i for i in before if isinstance(i, Column)])
-    )
-    assert [i.detail for i in during if isinstance(i, Fault)] == ["it is being written"]
+    assert list(plain(during)) == list(plain(before))
     settled = followed(tails, path, "hf-trainer")  # nobody is writing: the file is cut
     assert [str(i.code) for i in settled if isinstance(i, Fault)] == ["truncated"]
     path.write_bytes(STATE)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import auditing, checkpointing, comparing, inspecting, reference, surroundings
+from . import auditing, checkpointing, comparing, inspecting, reference, surroundings, watching
 
 app = typer.Typer(
     name="trainproof",
@@ -48,6 +48,7 @@ app.command()(checkpointing.checkpoint)
 app.command()(inspecting.preflight)
 app.command()(inspecting.tokenizer)
 app.command()(surroundings.env)
+app.command()(watching.watch)
 app.command()(surroundings.data)
 app.add_typer(reference.rules, name="rules")
 app.command()(reference.schema)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from trainproof.model.artifact import Artifact
-from trainproof.model.data import Fault, FaultCode, Item
+from trainproof.model.data import Fault, Item
 from trainproof.readers import reader
 from trainproof.readers.interface import HEAD, Follower, Growing, Options
 
@@ -125,9 +125,7 @@ def _rewritten(
     items = tuple(reader(artifact.reader).read(artifact, stream, options))
     if tail is None or tail.mark == mark or not _faulty(items) or _faulty(tail.items):
         return _Tail(mark, items)
-    told = Fault(FaultCode.TRUNCATED, artifact.path, "it is being written", fatal=False)
-    kept = (one for one in tail.items if not isinstance(one, Fault))
-    return _Tail(mark, (*kept, told), doubted=True)
+    return _Tail(mark, tail.items, doubted=True)
 
 
 def _faulty(items: tuple[Item, ...]) -> bool:
