@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
 import orjson
 
 from .emit.json import report_schema
-from .model.outcome import SKIPS
+from .model.outcome import SKIPS, Level
 from .model.report import ExitCode
 from .model.rule import RuleInfo
 from .rules import REGISTRY, Rule
@@ -24,6 +28,7 @@ def explain(rule: Rule) -> str:
         f"**Fires, for example, when** {rule.fires.text}. **Silent when** {rule.silent.text}.",
         _thresholds(info),
         "**Cites.** " + "; ".join(f"`{name}`: {doc}" for name, doc in info.measures.items()) + ".",
+        _measured(rule),
         "**References.** " + "; ".join(info.doc.references) + ".",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -45,6 +50,96 @@ def _thresholds(info: RuleInfo) -> str:
     return head + "\n".join(
         f"| `{t.name}` | {t.default} | {t.unit} | {t.doc} |" for t in info.thresholds
     )
+
+
+# --- measured rates -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Alarms:
+    """Of one rule on healthy trainings: how many ``runs`` it judged, how many it called FAIL and
+    WARN, and the upper ends of the exact 95 % intervals of those shares."""
+
+    runs: int
+    fail: int
+    fail_upper: float
+    warn: int
+    warn_upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRule:
+    """``held_out``: on the kinds of training that were set aside before any result was seen.
+    ``thresholds``: the fingerprint of the rule when it was measured."""
+
+    all: Alarms
+    held_out: Alarms
+    thresholds: str
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What ``benchmarks.calibration`` measured, on ``date``; rules by id."""
+
+    date: str
+    rules: Mapping[str, MeasuredRule]
+
+
+@cache
+def calibration() -> Calibration:
+    """The packaged measurement, read when it is first asked for."""
+    from importlib.resources import files  # noqa: PLC0415 - 15 ms, needed for pages only
+
+    import msgspec  # noqa: PLC0415
+
+    content = (files(__package__) / "data" / "calibration.json").read_bytes()
+    return msgspec.json.decode(content, type=Calibration)
+
+
+def fingerprint(rules: Mapping[str, Rule]) -> str:
+    """A hash of the ids and of the defaults of all thresholds, whatever the order."""
+    from hashlib import sha256  # noqa: PLC0415
+
+    lines = sorted(
+        f"{id} {threshold.name}={threshold.default!r}"
+        for id, rule in rules.items()
+        for threshold in rule.info.thresholds
+    )
+    return sha256("\n".join([*sorted(rules), *lines]).encode()).hexdigest()[:16]
+
+
+def _measured(rule: Rule) -> str:
+    found = calibration().rules.get(rule.info.id)
+    if found is None:
+        return ""
+    if not found.all.runs:
+        return "**Measured.** Not yet: no training of the calibration logs what it needs."
+    known = found.thresholds == fingerprint({rule.info.id: rule})
+    earlier = "" if known else ", with other thresholds than these"
+    aside = found.held_out
+    apart = f"; on kinds of training set aside {_alarms(rule, aside)}" if aside.runs else ""
+    return (
+        f"**Measured.** On healthy trainings ({calibration().date}{earlier}):"
+        f" {_alarms(rule, found.all)}{apart}. A bound is the upper end of the 95 % interval."
+    )
+
+
+def _alarms(rule: Rule, alarms: Alarms) -> str:
+    """False alarms at the levels that the rule has."""
+    levels = {rule.info.level, *(form.level for form in rule.info.variants.values())}
+    shares = {
+        Level.FAIL: (alarms.fail, alarms.fail_upper),
+        Level.WARN: (alarms.warn, alarms.warn_upper),
+    }
+    parts = [
+        f"{count} {level} (at most {upper:.2%})"
+        for level, (count, upper) in shares.items()
+        if level in levels
+    ]
+    return f"{' and '.join(parts) or 'notes only'} of {alarms.runs} judged"
+
+
+# --- pages and tables ---------------------------------------------------------------------------
 
 
 def rules_md() -> str:

@@ -173,6 +173,7 @@ def _family_table(results: Results) -> str:
     header = (
         "any rule",
         "workloads",
+        "judged",
         "healthy runs with one",
         "bootstrap by workload",
         "worst workload",
@@ -187,7 +188,15 @@ def _family_row(
     low, high = bootstrap(each)
     name, rate = worst(each)
     bad = f"{name} {rate.events}/{rate.trials}" if rate.events else "–"
-    return tool, text, _cell(family(judged, runs, level)), f"{low:.2%} – {high:.2%}", bad
+    judged_runs = sum(bool(judged[run.case.path].decided) for run in runs)
+    return (
+        tool,
+        text,
+        f"{judged_runs} of {len(runs)}",
+        _cell(family(judged, runs, level)),
+        f"{low:.2%} – {high:.2%}",
+        bad,
+    )
 
 
 def _workload_table(results: Results) -> str:
@@ -217,9 +226,15 @@ def _detection_text(results: Results) -> str:
                 f"- {tool}, runs {text}: flagged {_cell(found.rate)}, FAIL"
                 f" {_cell(Rate(found.fail, found.runs))}"
             )
+    sound = results.healthy()
+    healthy = [
+        f"- {tool}, healthy runs: flagged {_cell(family(judged, sound, 'FAIL', 'WARN'))}"
+        for tool, judged in _tools(results).items()
+    ]
     return (
         "Flagged: a FAIL or a WARN, or a finding of a rule that states the fact as a note. Over all"
-        " faults but those that nothing at hand can show:\n\n" + "\n".join(lines)
+        " faults but those that nothing at hand can show, and what it costs:\n\n"
+        + "\n".join([*lines, *healthy])
     )
 
 
