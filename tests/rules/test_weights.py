@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.rules.judging import judge, level
@@ -137,6 +139,10 @@ def test_an_adapter_that_was_saved_at_step_0_has_not_been_trained() -> None:
     start = CheckpointDirectory("checkpoint-0", DirectoryKind.TRAINER, (PATH,), 0)
     view = saved(zero("q.lora_B.weight"), directories=(start,))
     assert judge("TP-CKPT-LORA-B", view).state is State.CLEAN
+    alone = saved(zero("q.lora_B.weight"))
+    assert alone.checkpoint is not None
+    counted = replace(alone, checkpoint=replace(alone.checkpoint, step=0))
+    assert judge("TP-CKPT-LORA-B", counted).state is State.CLEAN
 
 
 def test_only_fp16_has_the_end_of_its_range_at_65504() -> None:
@@ -151,3 +157,24 @@ def test_a_mean_of_squares_is_not_negative() -> None:
     assert level(judge("TP-CKPT-ADAM", bad)) == (Level.FAIL, "")
     first = saved(tensor("optimizer/state/0/exp_avg", low=-1, group=Group.OPTIMIZER))
     assert judge("TP-CKPT-ADAM", first).skip is Skip.NOT_SAVED
+
+
+@pytest.mark.parametrize(
+    ("layout", "name", "nan", "variant"),
+    [
+        (Layout.PICKLE, "x", 1, "arrays"),
+        (Layout.JOBLIB, ".coef_", 1, "arrays"),
+        (Layout.XGBOOST, "trees/0/base_weights", 1, "arrays"),
+        (Layout.ONNX, "w", 1, ""),
+        (Layout.ONNX, "w", 0, "arrays"),
+        (Layout.HDF5, "features", 1, "arrays"),
+        (Layout.HDF5, "model_weights/dense/kernel", 1, ""),
+        (Layout.HDF5, "layers/dense/vars/0", 1, ""),
+        (Layout.KERAS, "layers/dense/vars/0", 1, ""),
+    ],
+)
+def test_arrays_that_need_not_be_weights_are_a_warning(
+    layout: Layout, name: str, nan: int, variant: str
+) -> None:
+    cell = judge("TP-CKPT-NAN", saved(tensor(name, nan=nan, inf=1), layout=layout))
+    assert level(cell) == (Level.WARN if variant else Level.FAIL, variant)

@@ -134,7 +134,7 @@ class _Reading:
     def _object(self, address: int) -> _Object:
         made = _Object()
         head = self._read(address, min(64, self.source.size - self.base - address))
-        if head.startswith(b"OHDR"):
+        if head.startswith(b"OHDR") and len(head) > 40:
             self._new_header(made, address, head)
         elif head[:1] == b"\x01" and len(head) >= 16:
             self._blocks(made, [(address + 16, int.from_bytes(head[8:12], "little"))], 0, False)

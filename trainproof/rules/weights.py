@@ -120,8 +120,8 @@ _ARRAYS = frozenset({Layout.NPY, Layout.NPZ, Layout.PICKLE, Layout.JOBLIB, Layou
         does_not_mean="That earlier checkpoints are damaged: look at those.",
         guards=(
             "Masks and attention biases may hold negative infinity by design.",
-            "Arrays of NumPy, of pickles and of XGBoost need not be weights, nor need constants of"
-            " an ONNX graph that are infinite: a WARN.",
+            "Arrays of NumPy, of pickles, of XGBoost and of HDF5 files that Keras did not write"
+            " need not be weights, nor need constants of an ONNX graph that are infinite: a WARN.",
             "State of schedulers and callbacks is left out: a best value starts at infinity.",
         ),
         references=(
@@ -148,8 +148,16 @@ def nonfinite(checkpoint: Checkpoint) -> Outcome:
 
 def _any_kind(file: SavedFile, bad: list[TensorInfo]) -> bool:
     """Whether the tensors need not be weights: graphs of ONNX hold masks of infinities."""
-    graph = file.facts.layout is Layout.ONNX and not any(_stats(one).nan for one in bad)
-    return graph or file.facts.layout in _ARRAYS
+    layout = file.facts.layout
+    if layout is Layout.ONNX:
+        return not any(_stats(one).nan for one in bad)
+    if layout is Layout.HDF5:
+        return not any(_KERAS.search(one.name) for one in file.tensors)
+    return layout in _ARRAYS
+
+
+_KERAS = re.compile(r"^model_weights/|/vars/\d+$")
+"""Where Keras keeps weights in HDF5."""
 
 
 def _not_finite(one: TensorInfo) -> bool:
