@@ -347,3 +347,14 @@ def test_settings_say_what_the_log_does_not_and_nothing_where_two_disagree() -> 
         ],
     )
     assert view.facts == Facts(max_steps=20, batch_size=8)
+
+
+def test_what_was_also_printed_is_named_in_what_holds_all_digits() -> None:
+    loss = [2.34567, 1.23456, 0.0000049, 0.98765]
+    table = reading("r/progress.csv", column("loss", loss), reader="csv")
+    rounded = column("loss", [2.35, 1.23, 0.0, 0.988])
+    printed = reading("r/console.log", rounded, reader="text")
+    ((series,),) = (a.series for a in assemble("r", [printed, table]).attempts)
+    assert (series.artifact, series.also_in) == ("r/progress.csv", ("r/console.log",))
+    other = reading("r/other.csv", rounded, reader="csv")
+    assert len(assemble("r", [other, table]).series) == 2

@@ -48,6 +48,16 @@ NOISE_FALLS = 0.05
 GOES_FURTHER = 1.02
 """A later attempt supersedes an earlier one when it gets at least this much further."""
 
+PRINTED = "text"
+"""The reader of what is printed for people, with few digits."""
+
+Tolerance = tuple[float, float]
+"""Relative and absolute difference of two numbers that are one."""
+
+FLOAT32: Tolerance = (1e-5, 1e-12)
+ROUNDED: Tolerance = (5e-3, 5.1e-5)
+"""Three significant digits, or four behind the point."""
+
 LOOK = 5
 """Points on either side of a fall that say whether the loss starts over."""
 
@@ -323,14 +333,24 @@ def _monotone(series: Series) -> Series:
 
 def _without_copies(pieces: Sequence[Piece]) -> list[Piece]:
     """Each series once: a prefix in a checkpoint copy or a twin in another tracker is named in
-    ``also_in`` of the one kept, which is the longest (of equals: the one with source lines)."""
+    ``also_in`` of the one kept, which is the longest (of equals: what was not printed for people,
+    with source lines)."""
+    printed = {piece.artifact.path for piece in pieces if piece.artifact.reader == PRINTED}
     holders: dict[str, list[Series]] = defaultdict(list)
     dropped: set[int] = set()
     twins: dict[int, list[str]] = defaultdict(list)
     members = [one for piece in pieces for one in piece.series]
-    for one in sorted(members, key=lambda s: (-len(s), s.column.lines is None)):
+
+    def rank(one: Series) -> tuple[int, bool, bool]:
+        return (-len(one), one.artifact in printed, one.column.lines is None)
+
+    def is_twin(one: Series, kept: Series) -> bool:
+        rounded = not printed.isdisjoint((one.artifact, kept.artifact))
+        return _may_be_twins(one, kept) and _same(one, kept, ROUNDED if rounded else FLOAT32)
+
+    for one in sorted(members, key=rank):
         kept = holders[one.identity.base]
-        twin = next((k for k in kept if _may_be_twins(one, k) and _same(one, k)), None)
+        twin = next((k for k in kept if is_twin(one, k)), None)
         if twin is None:
             kept.append(one)
         else:
@@ -358,19 +378,19 @@ def _may_be_twins(one: Series, other: Series) -> bool:
     return _key(one) == _key(other) or declared in ((True, False), (False, True))
 
 
-def _same(small: Series, large: Series) -> bool:
-    """Whether every point of ``small`` is a point of ``large`` (to the width of a float32)."""
+def _same(small: Series, large: Series, within: Tolerance = FLOAT32) -> bool:
+    """Whether every point of ``small`` is a point of ``large``."""
     a, b = small.values, large.values
-    if len(a) == len(b) and _equal(a, b):
+    if len(a) == len(b) and _equal(a, b, within):
         return True
     at = np.searchsorted(large.steps, small.steps)
     if not (at < len(b)).all() or not np.array_equal(large.steps[at], small.steps):
         return False
-    return _equal(a, b[at])
+    return _equal(a, b[at], within)
 
 
-def _equal(a: Floats, b: Floats) -> bool:
-    return bool(np.allclose(a, b, rtol=1e-5, atol=1e-12, equal_nan=True))
+def _equal(a: Floats, b: Floats, within: Tolerance) -> bool:
+    return bool(np.allclose(a, b, rtol=within[0], atol=within[1], equal_nan=True))
 
 
 def _attempts(pieces: Sequence[Piece], rewinds: list[Rewind]) -> tuple[Attempt, ...]:
