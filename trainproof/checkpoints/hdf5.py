@@ -134,7 +134,7 @@ class _Reading:
     def _object(self, address: int) -> _Object:
         made = _Object()
         head = self._read(address, min(64, self.source.size - self.base - address))
-        if head.startswith(b"OHDR") and len(head) > 40:
+        if head.startswith(b"OHDR") and len(head) > 6:
             self._new_header(made, address, head)
         elif head[:1] == b"\x01" and len(head) >= 16:
             self._blocks(made, [(address + 16, int.from_bytes(head[8:12], "little"))], 0, False)
@@ -146,6 +146,8 @@ class _Reading:
         flags = head[5]
         at = 6 + (16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0)
         width = 1 << (flags & 3)
+        if at + width > len(head):
+            raise Damage(FaultCode.TRUNCATED, f"the header of the object at {address} is cut")
         size = int.from_bytes(head[at : at + width], "little")
         self._blocks(made, [(address + at + width, size)], 2 if flags & 4 else 0, True)
 
