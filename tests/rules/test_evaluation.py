@@ -10,6 +10,7 @@ from trainproof.model.data import (
     Column,
     Direction,
     Facts,
+    Floats,
     Identity,
     Regime,
     Role,
@@ -78,7 +79,7 @@ def test_five_evaluations_that_are_equal_to_the_last_digit_fail() -> None:
     [
         ([2.0, 1.1, *([1.0986123] * 4)], None),
         ([*([1.0986123] * 6), 1.0986124], None),
-        ([0.4321] * 8, Skip.LOW_POWER),  # four digits may hide a change
+        ([0.43] * 8, Skip.LOW_POWER),  # two digits may hide a change
         ([0.0] * 8, Skip.LOW_POWER),
     ],
 )
@@ -86,6 +87,31 @@ def test_these_evaluations_are_not_frozen(values: list[float], skip: Skip | None
     cell = judge("TP-EVAL-FROZEN", held_out(values))
     assert not cell.hits
     assert skipped(cell) is skip
+
+
+def printed(value: float, train: Floats, count: int = 8) -> RunView:
+    """The same held-out loss, evaluation after evaluation, beside a training loss."""
+    every = len(train) // count
+    evaluations = series("eval_loss", [value] * count, range(every, every * count + 1, every))
+    return view(series("loss", train.tolist()), evaluations)
+
+
+def test_few_digits_that_do_not_change_while_the_training_loss_falls_are_a_warning() -> None:
+    cell = judge("TP-EVAL-FROZEN", printed(0.6931, learning(200, 0.71, 0.4, cv=0.02)))
+    assert level(cell) == (Level.WARN, "coarse")
+    assert "is printed as 0.6931 on each of the last 8" in prose(cell).message
+
+
+@pytest.mark.parametrize(
+    ("value", "train"),
+    [
+        (0.43, learning(200, 0.71, 0.4, cv=0.02)),  # two digits
+        (0.6931, flat(200, 0.3, 0.2)),  # converged
+        (0.6931, learning(200, 0.71, 0.7095, cv=0.0)),  # a few printed units
+    ],
+)
+def test_few_digits_are_not_judged_where_no_change_is_expected(value: float, train: Floats) -> None:
+    assert skipped(judge("TP-EVAL-FROZEN", printed(value, train))) is Skip.LOW_POWER
 
 
 # --- TP-OVERFIT --------------------------------------------------------------------------------

@@ -94,6 +94,20 @@ def test_five_evaluations_are_too_few() -> None:
     assert skipped(judge(GAIN, view(held_out(stuck(5))))) is Skip.NEED_TOO_SHORT
 
 
+@pytest.mark.parametrize("count", [5, 8])
+def test_a_rise_is_one_wherever_the_evaluations_begin(count: int) -> None:
+    values = np.concatenate(([2.6], np.linspace(6, 51, count - 1)))
+    one = view(held_out(values, list(range(100, 100 * count + 1, 100))))
+    cell = judge(GAIN, one)
+    assert level(cell) == (Level.WARN, "risen")
+    assert "the last three no less than" in prose(cell).message
+
+
+def test_a_rise_by_a_tenth_after_a_late_first_evaluation_is_not_judged() -> None:
+    one = view(held_out(np.linspace(2.0, 2.2, 8), list(range(100, 801, 100))))
+    assert skipped(judge(GAIN, one)) is Skip.START_MISSING
+
+
 def test_preference_tuning_is_out_of_scope() -> None:
     one = view(held_out(stuck()), regime=Regime.PREFERENCE)
     assert skipped(judge(GAIN, one)) is Skip.REGIME

@@ -21,6 +21,7 @@ from .shape import (
     at_its_best,
     cost_profile,
     fell,
+    first_improved,
     gravest,
     higher_is_better,
     improved,
@@ -30,6 +31,7 @@ from .statistics import (
     Mask,
     Profile,
     counting_error,
+    measure,
     median,
     printed_quantum,
     profile,
@@ -137,12 +139,26 @@ def nonfinite_evaluation(
     " evaluations, from step {first_step} to {last_step}.",
     evidence="{frozen} of {points} evaluations are equal to the last digit (from {evaluations} on"
     " it counts).",
-    needs={"loss": Each((Role.LOSS,), Split.EVAL, points=5, which=Which.PRINCIPAL)},
+    needs={
+        "loss": Each((Role.LOSS,), Split.EVAL, points=5, which=Which.PRINCIPAL),
+        "train": Companions(Role.LOSS, Split.TRAIN),
+    },
     measures={
         "points": "evaluations logged",
         "frozen": "evaluations at the end that are equal to the last one",
         "value": "that value",
         "quantum": "unit of the last printed decimal, 0 for full precision",
+        "train": "a training loss that fell meanwhile",
+        "moved": "by how much",
+    },
+    variants={
+        "coarse": Variant(
+            Level.WARN,
+            "{series}, measured on held-out data, is printed as {value!s} on each of the last"
+            " {frozen} evaluations, while {train} fell by {moved:.3g}.",
+            "{frozen} of {points} evaluations are equal in all printed digits, of which the last"
+            " is worth {quantum:g}; the training loss moved by more than {units:g} of these.",
+        )
     },
     doc=Doc(
         measures="How many of the last evaluations gave the same loss to the last digit.",
@@ -151,7 +167,9 @@ def nonfinite_evaluation(
         " the same.",
         guards=(
             "Five equal evaluations at least.",
-            "Values printed with less than six digits may differ unseen: not judged.",
+            "Values printed with less than six digits may differ unseen: a warning where three"
+            " are printed and a training loss fell beyond doubt meanwhile, by more than twenty"
+            " printed units; else not judged.",
             "A loss of 0 or a constant series of whole numbers carries no digits to compare.",
         ),
         references=(
@@ -168,11 +186,18 @@ def nonfinite_evaluation(
 )
 def frozen_evaluation(
     loss: Series,
+    train: tuple[Series, ...],
     *,
     evaluations: Annotated[int, Bound("evaluations", "equal ones that count", ge=3)] = 5,
     visible: Annotated[
         float, Bound("share", "printed unit over value: above it nothing is judged", ge=0)
     ] = 1e-5,
+    legible: Annotated[
+        float, Bound("share", "printed unit over value: above it no change is expected", ge=0)
+    ] = 2e-3,
+    units: Annotated[
+        float, Bound("printed units", "by which a training loss must have fallen meanwhile", ge=1)
+    ] = 20.0,
 ) -> Outcome:
     last = float(loss.values[-1])
     frozen = stretches(loss.values == last).tail
@@ -180,9 +205,26 @@ def frozen_evaluation(
     if frozen < evaluations:
         return Clean(measured)
     quantum = printed_quantum(loss.values[-frozen:]) or 0.0
-    if last == 0 or quantum > visible * abs(last):
-        return Undecided({**measured, "quantum": quantum}, Skip.LOW_POWER)
-    return Fired((Evidence(where(loss, len(loss) - frozen), measured),))
+    place = where(loss, len(loss) - frozen)
+    if last != 0 and quantum <= visible * abs(last):
+        return Fired((Evidence(place, measured),))
+    measured["quantum"] = quantum
+    learning = first_improved(one for one in train if one.column.axis is loss.column.axis)
+    moved = 0.0 if learning is None else _fall_after(learning, int(loss.steps[-frozen]))
+    printed = 0 < quantum <= legible * abs(last)
+    if not printed or learning is None or not moved > units * quantum:
+        return Undecided(measured, Skip.LOW_POWER)
+    measured |= {"train": learning.tag, "moved": moved}
+    return Fired((Evidence(place, measured, "coarse"),))
+
+
+def _fall_after(loss: Series, step: int) -> float:
+    """By how much a loss fell beyond doubt from a step to its end, else 0."""
+    values = loss.values[loss.steps >= step]
+    if len(values) < LEAST_TRAINING:
+        return 0.0
+    seen = measure(values)
+    return seen.first - seen.last if fell(seen) else 0.0
 
 
 @rule(

@@ -20,6 +20,9 @@ RISEN = 1.1
 """A held-out loss that ends at this multiple of its first evaluation got worse: only a metric that
 improved beyond doubt speaks against it."""
 
+FEWEST = 6
+"""Evaluations from which on one can say that nothing was gained."""
+
 METRICS = Companions(Role.METRIC, Split.EVAL)
 TRAINING = Companions(Role.LOSS, Split.TRAIN)
 
@@ -33,17 +36,27 @@ TRAINING = Companions(Role.LOSS, Split.TRAIN)
     evidence="The median of the last three of {points} evaluations is {kept:.1%} of the first one"
     " (limit {least:.0%}), the lowest is {best:.4g}, and no held-out metric improved.",
     needs={
-        "loss": Each((Role.LOSS,), Split.EVAL, points=6, which=Which.PRINCIPAL),
+        "loss": Each((Role.LOSS,), Split.EVAL, points=5, which=Which.PRINCIPAL),
         "metrics": METRICS,
     },
     measures={
         "points": "evaluations judged",
+        "lowest_late": "the lowest of the last three",
         "first": "the first evaluation",
         "last": "median of the last three",
         "kept": "last over first",
         "best": "the lowest evaluation",
         "first_at": "step of the first evaluation over the last step",
         "metric": "a held-out metric that improved",
+    },
+    variants={
+        "risen": Variant(
+            Level.WARN,
+            "{series}, measured on held-out data, rose: its first evaluation, at step {first_step},"
+            " gave {first:.4g}, the last three no less than {lowest_late:.4g}.",
+            "The median of the last three of {points} evaluations is {kept:.1%} of the first one,"
+            " which came after {first_at:.0%} of the run; none lay below {once:.0%} of it.",
+        )
     },
     doc=Doc(
         measures="The median of the last three evaluations of a held-out loss against the first.",
@@ -52,7 +65,8 @@ TRAINING = Companions(Role.LOSS, Split.TRAIN)
         " something this loss does not measure.",
         guards=(
             "Six evaluations at least, the first within the first tenth of the run: later ones"
-            " may come after all of the progress.",
+            " may come after all of the progress. But a rise, by a fifth in each of the last three,"
+            " is one from wherever it begins.",
             "One evaluation 5 % below the first, or a held-out metric that improved beyond doubt,"
             " makes it clean: what was lost again is judged by TP-OVERFIT. Where the loss ends"
             " within 10 % of its start, a metric that ends three standard errors better does too.",
@@ -85,6 +99,7 @@ def no_heldout_gain(
         0.95
     ),
     start: Annotated[float, Bound("share", "of the run, within which the first lies", ge=0)] = 0.1,
+    rise: Annotated[float, Bound("ratio", "to the first: a rise from wherever it is", ge=1)] = 1.2,
 ) -> Outcome:
     first, last = float(loss.values[0]), median(loss.values[-3:])
     early = _share_before(loss)
@@ -100,14 +115,17 @@ def no_heldout_gain(
     measured["kept"] = last / first
     if last < least * first or float(measured["best"]) < once * first:
         return Clean(measured)
-    if early > start:
-        return Undecided(measured, Skip.START_MISSING)
+    unclear = Skip.NEED_TOO_SHORT if len(loss) < FEWEST else Skip.START_MISSING
+    risen = early > start or len(loss) < FEWEST
+    measured["lowest_late"] = float(loss.values[-3:].min())
+    if risen and float(measured["lowest_late"]) < rise * first:
+        return Undecided(measured, unclear)
     metric = first_improved(metrics)
     if metric is None and last < RISEN * first:
         metric = next(filter(_gained, metrics), None)
     if metric is not None:
         return Clean({**measured, "metric": metric.tag})
-    return Fired((Evidence(where(loss), measured),))
+    return Fired((Evidence(where(loss), measured, "risen" if risen else ""),))
 
 
 def _gained(metric: Series) -> bool:
