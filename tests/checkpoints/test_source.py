@@ -60,3 +60,11 @@ def test_a_stream_that_cannot_be_read_is_a_fault() -> None:
     assert [(fault.code, fault.detail) for fault in faults] == [
         (FaultCode.IO, "Input/output error")
     ]
+
+
+def test_each_read_is_told_before_it_is_done() -> None:
+    beats: list[int] = []
+    source = Source.of(io.BytesIO(bytes(10)), lambda: beats.append(len(beats)))
+    assert [len(piece) for piece in source.chunks(0, 10, 4)] == [4, 4, 2]
+    assert source.part(2, 4).read(0, 2) == bytes(2)
+    assert beats == [0, 1, 2, 3]

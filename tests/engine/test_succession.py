@@ -11,10 +11,14 @@ import pytest
 from tests.support.saved import HEALTHY, Values, safetensors_bytes, torch_bytes, write
 from trainproof import api
 from trainproof.config import Config
+from trainproof.engine.local import judge_here
 from trainproof.engine.succession import step_of
+from trainproof.model.artifact import Artifact, Kind, Run
 from trainproof.model.checkpoint import Checkpoint, SavedFile
+from trainproof.model.data import Fault, FaultCode
 from trainproof.model.outcome import Skip
 from trainproof.model.report import ExitCode, Report, SubjectReport, exit_code
+from trainproof.model.rule import SubjectKind
 from trainproof.model.tensors import (
     CheckpointFacts,
     Depth,
@@ -23,6 +27,7 @@ from trainproof.model.tensors import (
     OptimizerState,
     Scalar,
 )
+from trainproof.model.wire import RunResult, Settings, Task
 
 LATER: Values = {**HEALTHY, "fc.weight": [0.5, -1.0, 2.0, 1.0]}
 
@@ -197,3 +202,19 @@ def test_the_report_stays_valid_json_with_odd_names(tmp_path: Path) -> None:
     assert subject.drift is not None
     assert json.dumps([one.name for one in subject.drift.tensors]).isascii()
     assert "\x1b" not in "".join(one.name for one in subject.drift.tensors)
+
+
+def test_a_file_of_the_reference_that_killed_a_worker_is_not_opened_again(tmp_path: Path) -> None:
+    def run_of(name: str) -> Run:
+        write(tmp_path / name, torch_bytes())
+        artifact = Artifact(str(tmp_path), name, 1, Kind.CHECKPOINT, "checkpoint")
+        return Run(name, str(tmp_path), (artifact,), SubjectKind.CHECKPOINT)
+
+    death = Fault(FaultCode.CRASHED, "a.pt", "SIGSEGV", fatal=True)
+    rules = ("TP-CKPT-NAN", "TP-CKPT-NEVER-UPDATED", "TP-CKPT-DRIFT")
+    task = Task(0, run_of("b.pt"), (run_of("a.pt"),), baseline_faults=(death,))
+    results: dict[int, RunResult] = {}
+    judge_here([task], Settings(rules=rules), results.__setitem__)
+    result = results[0]
+    assert [cell.skip for cell in result.cells] == [None, *[Skip.NEED_UNREADABLE] * 2]
+    assert (result.baseline_faults, result.faults) == ((death,), ())

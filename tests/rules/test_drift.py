@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -162,6 +163,18 @@ def test_what_is_no_stall(other: dict[str, object]) -> None:
 def test_a_stall_takes_a_hundred_steps(steps: int | None) -> None:
     view = drifted(moved("a.w", share=0.005, **HALF), steps=steps)
     assert skipped(judge("TP-CKPT-STALL", view)) is Skip.NEED_TOO_SHORT
+
+
+def test_a_learning_rate_that_decayed_leaves_it_open() -> None:
+    def rated(rate: float) -> RunView:
+        return saved(optimizers=(OptimizerState("", 1, 1, 1, 0, (1,), (rate,)),))
+
+    def stalled(rate: float) -> Cell:
+        view = drifted(moved("a.w", share=0.005, **HALF), before=rated(1e-4))
+        return judge("TP-CKPT-STALL", replace(view, checkpoint=rated(rate).checkpoint))
+
+    assert stalled(2e-5).state is State.FIRED
+    assert skipped(stalled(5e-6)) is Skip.UNDECIDED
 
 
 def test_a_half_matrix_that_was_not_compared_leaves_it_open() -> None:

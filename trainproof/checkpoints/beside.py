@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import BinaryIO
 
-from .source import Source
+from .source import Beat, Source
 
 Open = Callable[[str], BinaryIO]
 """A file of the directory by its name there. Raises OSError where there is none."""
@@ -19,8 +19,8 @@ class Beside:
     ``total``: bytes of all files that were opened, each once.
     """
 
-    def __init__(self, open_file: Open) -> None:
-        self._open = open_file
+    def __init__(self, open_file: Open, beat: Beat | None = None) -> None:
+        self._open, self._beat = open_file, beat
         self._held: dict[str, tuple[BinaryIO, Source]] = {}
         self._sizes: dict[str, int] = {}
 
@@ -33,7 +33,7 @@ class Beside:
         held = self._held.pop(path, None)
         if held is None:
             stream = self._open(path)
-            held = stream, Source.of(stream)
+            held = stream, Source.of(stream, self._beat)
             self._sizes[path] = held[1].size
         self._held[path] = held
         while len(self._held) > _OPEN_FILES:

@@ -35,7 +35,7 @@ from .pickles.nodes import Call, Items, Node, Pairs, arguments, path_of
 from .roles import group_of
 from .safetensors import BadHeader, Span, read_header
 from .scan import combined, scan_of
-from .source import Damage, Source
+from .source import Beat, Damage, Source
 from .torch_zip import read_torch_zip
 from .zipped import LOCAL
 
@@ -73,13 +73,18 @@ def read_metadata(draft: Draft, root: Node) -> Iterator[Item]:
 
 
 def read_distributed(
-    open_file: Open, directory: str, depth: Depth = Depth.TENSORS, limits: Limits = LIMITS
+    open_file: Open,
+    directory: str,
+    depth: Depth = Depth.TENSORS,
+    limits: Limits = LIMITS,
+    beat: Beat | None = None,
 ) -> Iterator[Item]:
     """Every tensor of a directory, with the statistics of all of its chunks; and its facts.
 
-    ``directory`` is the artifact's name in everything that is yielded.
+    ``directory`` is the artifact's name in everything that is yielded. ``beat`` is called before
+    each read.
     """
-    files = Beside(open_file)
+    files = Beside(open_file, beat)
     try:
         source = files.source(".metadata")
         draft = Draft(directory, source, depth, Layout.TORCH_METADATA, limits)

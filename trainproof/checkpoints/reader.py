@@ -19,7 +19,7 @@ from .numpy_files import read_npy
 from .onnx import read_onnx
 from .recognise import HEAD, layout_of
 from .safetensors import read_safetensors
-from .source import Damage, Source
+from .source import Beat, Damage, Source
 from .tensorflow import read_index
 from .torch_legacy import read_legacy
 from .xgboost import read_xgboost
@@ -62,22 +62,24 @@ def read_checkpoint(
     depth: Depth = Depth.TENSORS,
     limits: Limits = LIMITS,
     beside: Open | None = None,
+    *,
+    beat: Beat | None = None,
 ) -> Iterator[Item]:
     """The tensors and faults of one file, and last its facts.
 
     ``path`` is the artifact's name in everything that is yielded. ``beside`` opens other files of
-    its directory, for formats that keep values there. Nothing is raised about the data: what is
-    wrong with them is a defect among the facts, or a fault.
+    its directory, for formats that keep values there. ``beat`` is called before each read. Nothing
+    is raised about the data: what is wrong with them is a defect among the facts, or a fault.
     """
     try:
-        source = Source.of(stream)
+        source = Source.of(stream, beat)
         head = source.head(HEAD)
     except (Damage, OSError) as error:
         draft = Draft(path, Source(_Nothing(), 0, 0), depth, Layout.UNKNOWN, limits)
         yield from _broken(draft, error)
         return
     draft = Draft(path, source, depth, layout_of(path, head), limits)
-    draft.beside = None if beside is None else Beside(beside)
+    draft.beside = None if beside is None else Beside(beside, beat)
     if path.endswith(".safetensors") and draft.layout is not Layout.SAFETENSORS:
         what = f"it is named as safetensors, and its content is {draft.layout}"
         draft.defects.append(Defect(DefectCode.HEADER, what))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, Protocol
 
 from trainproof.model.data import FaultCode
@@ -62,6 +62,23 @@ class _Stream:
         return self._stream.read(count)
 
 
+Beat = Callable[[], None]
+"""Told before each read that the work goes on: a large file takes longer than a step may."""
+
+
+class _Beating:
+    def __init__(self, reads: Reads, beat: Beat) -> None:
+        self._reads, self._beat = reads, beat
+
+    def into(self, buffer: memoryview, at: int) -> int:
+        self._beat()
+        return self._reads.into(buffer, at)
+
+    def some(self, at: int, count: int) -> bytes:
+        self._beat()
+        return self._reads.some(at, count)
+
+
 class Source:
     """``size`` bytes that begin at byte ``base`` of a file. Every read is inside them."""
 
@@ -69,12 +86,13 @@ class Source:
         self._reads, self._base, self.size = reads, base, size
 
     @classmethod
-    def of(cls, stream: BinaryIO) -> Source:
+    def of(cls, stream: BinaryIO, beat: Beat | None = None) -> Source:
         """All of a seekable stream. Raises OSError."""
         size = stream.seek(0, os.SEEK_END)
         raw = getattr(stream, "raw", stream)
         plain = isinstance(raw, io.FileIO) and hasattr(os, "preadv")
-        return cls(_Descriptor(stream) if plain else _Stream(stream), 0, size)
+        reads: Reads = _Descriptor(stream) if plain else _Stream(stream)
+        return cls(reads if beat is None else _Beating(reads, beat), 0, size)
 
     @classmethod
     def over(cls, data: bytes) -> Source:

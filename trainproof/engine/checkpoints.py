@@ -132,21 +132,23 @@ def _readings(
             yield _Reading(artifact, part=True)
         else:
             at(number)
-            yield _read(artifact, settings, depth)
+            yield _read(artifact, settings, depth, partial(at, number))
 
 
 def _name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _read(artifact: Artifact, settings: Settings, depth: Depth) -> _Reading:
-    """One file; whatever goes wrong is a fault of that file."""
+def _read(
+    artifact: Artifact, settings: Settings, depth: Depth, beat: Callable[[], None]
+) -> _Reading:
+    """One file; whatever goes wrong is a fault of that file. ``beat`` renews the deadline."""
     tensors: list[TensorInfo] = []
     faults: list[Fault] = []
     facts: CheckpointFacts | None = None
     try:
         with contextlib.ExitStack() as stack:
-            for item in _items(artifact, settings, depth, stack):
+            for item in _items(artifact, settings, depth, stack, beat):
                 match item:
                     case TensorInfo():
                         tensors.append(item)
@@ -166,7 +168,11 @@ def _read(artifact: Artifact, settings: Settings, depth: Depth) -> _Reading:
 
 
 def _items(
-    artifact: Artifact, settings: Settings, depth: Depth, stack: contextlib.ExitStack
+    artifact: Artifact,
+    settings: Settings,
+    depth: Depth,
+    stack: contextlib.ExitStack,
+    beat: Callable[[], None],
 ) -> Iterator[Item]:
     store, path = store_of(artifact.root, settings), artifact.path
     name = _name(path)
@@ -179,9 +185,9 @@ def _items(
             raise OSError(errno.EIO, error.detail) from error
 
     if name == METADATA:
-        return read_distributed(open_file, path, depth)
+        return read_distributed(open_file, path, depth, beat=beat)
     stream = stack.enter_context(contextlib.closing(store.open(path)))
-    return read_checkpoint(stream, path, depth, beside=open_file)
+    return read_checkpoint(stream, path, depth, beside=open_file, beat=beat)
 
 
 def store_of(root: str, settings: Settings) -> Store:

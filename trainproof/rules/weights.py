@@ -386,7 +386,7 @@ _LORA_B = re.compile(r"lora_(B|up|embedding_B)(?![a-z])")
         "bad": "of these, those that are zero throughout",
         "names": _FIRST,
         "elements": "values of the first of them",
-        "step": "the number in the name of the directory, -1 where there is none",
+        "step": "how far the training had come, -1 where the checkpoint does not tell",
         **UNREAD,
     },
     variants={
@@ -402,7 +402,7 @@ _LORA_B = re.compile(r"lora_(B|up|embedding_B)(?![a-z])")
         " optimizer was made, saved from another copy, or its keys did not match.",
         does_not_mean="That the base model is damaged.",
         guards=(
-            "A directory whose name says step 0 is left out.",
+            "A checkpoint of step 0, by its own account or that of its name, is left out.",
             "Where only some are zero it is a WARN.",
         ),
         references=(
@@ -420,7 +420,8 @@ _LORA_B = re.compile(r"lora_(B|up|embedding_B)(?![a-z])")
 def lora_b(checkpoint: Checkpoint) -> Outcome:
     matrices = [one for one in _all_weights(checkpoint) if _LORA_B.search(one.name)]
     bad = [one for one in matrices if _stats(one).all_zero]
-    steps = [one.step for one in checkpoint.directories if one.step is not None]
+    told = (checkpoint.step, *(one.step for one in checkpoint.directories))
+    steps = [step for step in told if step is not None]
     found = []
     if bad and 0 not in steps:
         measured: dict[str, Value] = {
