@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.rules.judging import judge, level
@@ -22,7 +24,7 @@ from trainproof.model.tensors import (
 )
 from trainproof.rules import REGISTRY
 from trainproof.rules.checkpoint import _DAMAGE, _ODD
-from trainproof.rules.saved_examples import clocked, defect, directory, saved, tensor
+from trainproof.rules.saved_examples import clocked, defect, directory, divided, saved, tensor
 
 CHECKPOINT_RULES = [id for id, rule in REGISTRY.items() if rule.info.subject == "checkpoint"]
 
@@ -180,3 +182,27 @@ def test_an_optimizer_that_counts_otherwise_is_told(clock: int) -> None:
 
 def test_a_count_beyond_all_bounds_is_no_clock() -> None:
     assert judge("TP-CKPT-CLOCK", clocked(10**300, 1000)).skip is Skip.NOT_SAVED
+
+
+def test_ranks_over_which_the_optimizer_was_divided_must_be_there() -> None:
+    cell = judge("TP-CKPT-INCOMPLETE", divided(over=4, ranks=3))
+    assert level(cell) == (Level.FAIL, "")
+    measured = cell.hits[0].evidence.measured
+    assert measured["detail"] == "mp_rank_00 was divided over 4 ranks, 3 are there"
+    assert (measured["kind"], measured["defects"]) == ("deepspeed", 1)
+    assert judge("TP-CKPT-INCOMPLETE", divided(over=3, ranks=3)).state is State.CLEAN
+
+
+def test_a_rank_that_could_not_be_read_is_there() -> None:
+    view = divided(over=2, ranks=1)
+    saved_ = view.checkpoint
+    assert saved_ is not None
+    lost = "global_step10/zero_pp_rank_1_mp_rank_00_optim_states.pt"
+    with_lost = replace(view, checkpoint=replace(saved_, lost=(lost,)))
+    assert judge("TP-CKPT-INCOMPLETE", with_lost).state is State.NOT_CHECKED
+
+
+def test_a_set_is_called_by_the_layout_of_its_list() -> None:
+    lost = Defect(DefectCode.SHARD_MISSING, "no such file", "m.data")
+    view = saved(tensor("w"), layout=Layout.ONNX, defects=(lost,))
+    assert judge("TP-CKPT-INCOMPLETE", view).hits[0].evidence.measured["kind"] == "onnx"

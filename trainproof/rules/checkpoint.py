@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
@@ -492,6 +493,7 @@ def incomplete(checkpoint: Checkpoint) -> Outcome:
         *_lacking(checkpoint.directories, frozenset({DefectCode.UNCOMMITTED}), "uncommitted"),
         *_lacking(checkpoint.directories, _EXTRA, "index"),
         *_chunks(checkpoint),
+        *_partitions(checkpoint),
     ]
     return _of_sets(checkpoint, found)
 
@@ -516,19 +518,65 @@ def _lacking(
 
 
 def _chunks(checkpoint: Checkpoint) -> Iterator[Evidence]:
-    """Chunk files that the list of a distributed checkpoint names and that are not there."""
+    """Files that another one names, for it keeps its values there, and that are not there."""
     for facts in _facts(checkpoint):
         lost = [one for one in facts.defects if one.code is DefectCode.SHARD_MISSING]
         if lost:
             place, _, _ = facts.artifact.rpartition("/")
             measured: dict[str, Value] = {
                 "directory": place or ".",
-                "kind": str(DirectoryKind.DISTRIBUTED),
+                "kind": _KINDS.get(facts.layout, str(facts.layout)),
                 "members": len(checkpoint.files),
                 "defects": len(lost),
                 "detail": _detail(lost[0]),
             }
             yield Evidence(Where(facts.artifact), measured)
+
+
+_KINDS = {
+    Layout.TORCH_METADATA: str(DirectoryKind.DISTRIBUTED),
+    Layout.TF_INDEX: str(DirectoryKind.TENSORFLOW),
+}
+_RANK = re.compile(r"(?:bf16_|fp16_)?zero_pp_rank_\d+_mp_rank_(?P<part>\d+)_?optim_states\.pt")
+_PARTITIONS = re.compile(r"(?:^|/)partition_count(?:/\d+)?$")
+
+
+def _partitions(checkpoint: Checkpoint) -> Iterator[Evidence]:
+    """Ranks of DeepSpeed: each file says over how many of them the optimizer was divided."""
+    said: dict[tuple[str, str], int] = {}
+    for facts in _facts(checkpoint):
+        key = _part(facts.artifact)
+        if key is not None:
+            said[key] = max([said.get(key, 0), *_counts(facts)])
+    there = {
+        *(facts.artifact for facts in _facts(checkpoint)),
+        *(path for one in checkpoint.directories for path in one.files),
+        *checkpoint.lost,
+    }
+    for (place, part), count in said.items():
+        ranks = sorted(path for path in there if _part(path) == (place, part))
+        if count > len(ranks):
+            measured: dict[str, Value] = {
+                "directory": place or ".",
+                "kind": str(DirectoryKind.DEEPSPEED),
+                "members": len(there),
+                "defects": min(count, _MAX_STEP) - len(ranks),
+                "detail": f"mp_rank_{part} was divided over {count} ranks, {len(ranks)} are there",
+            }
+            yield Evidence(Where(ranks[0]), measured)
+
+
+def _part(path: str) -> tuple[str, str] | None:
+    """Directory and part of the model of a rank's file, None for any other file."""
+    place, _, name = path.rpartition("/")
+    match = _RANK.fullmatch(name)
+    return (place, match["part"]) if match else None
+
+
+def _counts(facts: CheckpointFacts) -> Iterator[int]:
+    for one in facts.scalars:
+        if _PARTITIONS.search(one.name) and type(one.value) is int:
+            yield one.value
 
 
 def _counted(one: CheckpointDirectory, defects: list[Defect]) -> dict[str, Value]:

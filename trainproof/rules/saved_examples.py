@@ -274,3 +274,10 @@ def _together(*files: SavedFile, step: int = 10, said: tuple[Scalar, ...] = ()) 
     path = f"checkpoint-{step}"
     one = CheckpointDirectory(path, DirectoryKind.TRAINER, paths, step, (), said)
     return RunView(path, checkpoint=Checkpoint(files, Depth.TENSORS, (one,)))
+
+
+def divided(over: int, ranks: int) -> RunView:
+    """Files of so many ranks of DeepSpeed, which say over how many the optimizer was divided."""
+    count = (Scalar("optimizer_state_dict/partition_count/0", over),)
+    paths = [f"global_step10/zero_pp_rank_{n}_mp_rank_00_optim_states.pt" for n in range(ranks)]
+    return _together(*(SavedFile(replace(_whole(path), scalars=count)) for path in paths))
