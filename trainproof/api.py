@@ -255,7 +255,7 @@ def _find_subjects(
     """One for each path; what is below a directory is looked up by whoever inspects it."""
     found = _Found(kinds)
     for path in config.paths:
-        home, name = os.path.split(os.path.abspath(path))
+        home, name = _split(path)
         if kind is SubjectKind.ENVIRONMENT:
             found.runs.append(Run(str(kind), path, (), kind))
         elif not os.path.exists(path):
@@ -265,6 +265,15 @@ def _find_subjects(
             artifact = Artifact(home, name, size, Kind(kind), str(kind))
             found.runs.append(Run(name, home, (artifact,), kind))
     return found
+
+
+def _split(path: str) -> tuple[str, str]:
+    """The directory and the name of a path, relative where the path is: reports are read in a
+    repository, and the same wherever that lies."""
+    home, name = os.path.split(os.path.normpath(path))
+    if name in ("", ".", ".."):
+        home, name = os.path.split(os.path.abspath(path))
+    return home or ".", name
 
 
 def _saved(root: str, config: Config, found: _Found) -> tuple[Run, ...]:

@@ -229,7 +229,7 @@ def _repeat(repeats: Repeats, tally: Tally, more: dict[str, Value], variant: str
     return Evidence(at(tally.spots[0]), measured, variant)
 
 
-_SHARED_EVIDENCE = "First at {places}; the first one is {trained} of the training rows."
+_SHARED_EVIDENCE = "First at {places}; the first one is {trained}, a training row."
 
 
 @rule(
