@@ -28,7 +28,7 @@ _HEAD = 4096
 _BESIDE = 20_000
 """Other files of a set's directory that are told to the worker that judges it."""
 
-_PARTS = re.compile(r"\.metadata|.+\.data-\d{5}-of-\d{5}|.+\.index")
+_PARTS = re.compile(r"\.metadata|_metadata|.+\.data-\d{5}-of-\d{5}|.+\.index")
 _UNMISTAKABLE = frozenset({Layout.SAFETENSORS, Layout.GGUF, Layout.HDF5})
 _FIRST_ENTRIES = (b"/data.pkl", b"/version", b"/constants.pkl", b"/byteorder", b"archive_format")
 

@@ -17,6 +17,7 @@ from .hdf5 import read_hdf5
 from .limits import LIMITS, Limits
 from .numpy_files import read_npy
 from .onnx import read_onnx
+from .orbax import read_tree
 from .recognise import HEAD, layout_of
 from .safetensors import read_safetensors
 from .source import Beat, Damage, Source
@@ -26,6 +27,12 @@ from .xgboost import read_xgboost
 from .zip_files import read_zip
 
 _Read = Callable[[Draft], Iterator[Item]]
+
+
+def _ocdbt(draft: Draft) -> Iterator[Item]:
+    """The list of arrays, or the database that holds them."""
+    yield from read_tree(draft) if draft.source.head(1) == b"{" else _not_read(draft)
+
 
 _READERS: Mapping[Layout, _Read] = {
     Layout.TORCH_ZIP: read_zip,
@@ -40,6 +47,7 @@ _READERS: Mapping[Layout, _Read] = {
     Layout.TF_INDEX: read_index,
     Layout.XGBOOST: read_xgboost,
     Layout.COMPRESSED: read_compressed,
+    Layout.OCDBT: _ocdbt,
 }
 
 _NOT_READ: Mapping[Layout, str] = {
@@ -51,7 +59,7 @@ _NOT_READ: Mapping[Layout, str] = {
     Layout.TORCH_TAR: "the tar format of torch before 0.1.10",
     Layout.TORCH_CHUNKS: "its tensors are listed in .metadata",
     Layout.TF_DATA: "its tensors are listed in the .index file",
-    Layout.OCDBT: "the values of OCDBT are not read",
+    Layout.OCDBT: "a database of Orbax: its arrays are listed in _METADATA",
     Layout.UNKNOWN: "no known format",
 }
 

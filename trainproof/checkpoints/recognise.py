@@ -75,6 +75,8 @@ def _by_name(path: str, head: bytes) -> Layout | None:
         if path.endswith(end):
             return layout
     name = path.rpartition("/")[2]
+    if name == "_metadata" and head[:1] == b"{":
+        return Layout.OCDBT
     if head[:1] == b"\x78" and name.endswith(_PACKED):
         return Layout.COMPRESSED
     if name.endswith(".index"):
