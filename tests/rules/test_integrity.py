@@ -12,6 +12,7 @@ from trainproof.model.data import (
     Facts,
     Fault,
     FaultCode,
+    Floats,
     Rewind,
     RunView,
     Series,
@@ -19,6 +20,7 @@ from trainproof.model.data import (
 from trainproof.model.outcome import Level, Skip
 from trainproof.rules.examples import IDENTITIES, falling, series, view
 
+from .curves import learning
 from .judging import is_clean, judge, level, measured, prose, skipped
 
 # --- TP-NOT-A-LOSS -----------------------------------------------------------------------------
@@ -151,6 +153,52 @@ def test_counts_of_samples_are_not_compared_with_steps() -> None:
     column = Column("loss", np.arange(0, 6400, 64), np.array(falling(100)), Axis.SAMPLES)
     one = view(Series("log", IDENTITIES["loss"], column), facts=Facts(max_steps=10))
     assert skipped(judge("TP-LOG-PREFIX", one)) is Skip.NEED_ABSENT
+
+
+# --- TP-LOG-DOUBLED ----------------------------------------------------------------------------
+
+
+def twice(one: Floats, other: Floats, *more: Series) -> RunView:
+    """Two writers, row by row."""
+    rows = np.column_stack((one, other)).ravel()
+    return view(
+        series("loss", rows.tolist(), np.repeat(np.arange(1, len(one) + 1), 2).tolist()), *more
+    )
+
+
+def test_two_curves_in_one_log_are_a_warning() -> None:
+    cell = judge("TP-LOG-DOUBLED", twice(learning(60), learning(60, 5, 2, seed=2)))
+    assert level(cell) == (Level.WARN, "")
+    assert prose(cell).message == (
+        "loss holds two curves: 100% of its steps are logged twice, with different values."
+    )
+
+
+def test_two_writers_that_run_ahead_of_each_other_are_a_warning() -> None:
+    steps = [step for i in range(1, 61) for step in (i + 2, i)]
+    values = np.column_stack((learning(60), learning(60, seed=2))).ravel()
+    cell = judge("TP-LOG-DOUBLED", view(series("loss", values.tolist(), steps)))
+    assert level(cell) == (Level.WARN, "")
+
+
+def test_micro_batches_are_a_note() -> None:
+    for rows in (2, 4):
+        steps = np.repeat(np.arange(1, 41), rows).tolist()
+        one = view(series("loss", learning(40 * rows).tolist(), steps))
+        assert level(judge("TP-LOG-DOUBLED", one)) == (Level.INFO, "micro")
+
+
+def test_evaluations_that_are_doubled_too_are_a_warning() -> None:
+    evaluations = series("eval_loss", [1.9, 1.8, 1.6, 1.7, 1.5, 1.4], [20, 20, 40, 40, 60, 60])
+    cell = judge("TP-LOG-DOUBLED", twice(learning(60), learning(60, seed=2), evaluations))
+    assert level(cell) == (Level.WARN, "evaluated")
+
+
+def test_equal_rows_and_a_few_steps_logged_again_are_clean() -> None:
+    curve = learning(60)
+    assert is_clean(judge("TP-LOG-DOUBLED", twice(curve, curve)))
+    steps = sorted([*range(1, 41), *range(10, 41, 10)])
+    assert is_clean(judge("TP-LOG-DOUBLED", view(series("loss", learning(44).tolist(), steps))))
 
 
 # --- TP-LOG-REWIND -----------------------------------------------------------------------------

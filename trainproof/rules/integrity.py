@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Annotated
 
@@ -34,8 +36,8 @@ from trainproof.model.outcome import (
 from trainproof.model.rule import Doc, Variant
 
 from .examples import falling, series, view
-from .interface import Bound, Each, Example, Which, Whole, rule, starts_late, where
-from .statistics import median, median_of_three, screen
+from .interface import Bound, Companions, Each, Example, Which, Whole, rule, starts_late, where
+from .statistics import median, median_of_three, normal_tail, screen
 
 LISTED = 20
 """Places named per rule; the rest is counted."""
@@ -214,6 +216,142 @@ def _cadence_around(distances: Floats) -> Floats:
     medians = median_of_three(distances)
     usual[3:-3] = np.maximum(medians[:-4], medians[4:])
     return np.asarray(np.maximum(usual, 1.0))
+
+
+@rule(
+    id="TP-LOG-DOUBLED",
+    title="Steps are logged several times, differently",
+    level=Level.WARN,
+    message="{series} holds two curves: {share:.0%} of its steps are logged twice, with different"
+    " values.",
+    evidence="{steps} steps, {points} rows; of the two rows of a step the first is the greater in"
+    " {first:.0%} (p {p:.2g} if they were of one curve), and the step falls back {falls} time(s).",
+    needs={
+        "loss": Each((Role.LOSS,), Split.TRAIN, points=20, nonfinite=1.0, which=Which.PRINCIPAL),
+        "held_out": Companions(Role.LOSS, Split.EVAL),
+    },
+    measures={
+        "points": "rows logged",
+        "steps": "different steps among them",
+        "doubled": "steps with several rows whose values differ",
+        "share": "these over all steps",
+        "rows": "rows a step, where most steps have as many",
+        "first": "share of the doubled steps whose first row is the greater of two",
+        "p": "two-sided sign test that neither row is usually the greater",
+        "falls": "rows at which the step is less than the one before",
+        "other": "a held-out loss of which most steps have two values too",
+    },
+    variants={
+        "evaluated": Variant(
+            Level.WARN,
+            "{series} and the held-out {other} are logged twice a step, with different values.",
+            "{share:.0%} of {steps} steps have two rows that differ; micro-batches would be"
+            " evaluated once.",
+        ),
+        "micro": Variant(
+            Level.INFO,
+            "{series} is logged {rows} times a step, with different values, on {share:.0%} of its"
+            " steps.",
+            "{steps} steps, {points} rows; nothing tells the rows of a step apart.",
+        ),
+    },
+    doc=Doc(
+        measures="Steps that have more than one row in one log with different values, and whether"
+        " first and second rows are two different curves.",
+        means="Two processes write to one log, or two executions do: every rule sees their rows as"
+        " one series.",
+        does_not_mean="Which of the rows are the run's own, nor that training is affected.",
+        guards=(
+            "Half of the steps at least: a step that is logged again at a resume or at the end of"
+            " an epoch does not count, nor do equal values.",
+            "Rows of one step that cannot be told apart may be those of micro-batches: a note,"
+            " unless a held-out loss has two values a step as well.",
+        ),
+        references=("wandb #3229; modded-nanogpt: batch_combined_stdout, two runs in one file",),
+    ),
+    fires=Example(
+        "two runs, row by row",
+        view(
+            series(
+                "loss",
+                [x for pair in zip(falling(40), falling(40, 5.0, 2.0), strict=True) for x in pair],
+                [step for step in range(1, 41) for _ in range(2)],
+            )
+        ),
+    ),
+    silent=Example("a row a step", view(series("loss", falling(40)))),
+)
+def doubled(
+    loss: Series,
+    held_out: tuple[Series, ...],
+    *,
+    half: Annotated[float, Bound("share", "of the steps that count", ge=0, le=1)] = 0.5,
+    likely: Annotated[float, Bound("p", "below it the two rows are two curves", ge=0)] = 1e-4,
+) -> Outcome:
+    seen = _rows_of_steps(loss)
+    measured: dict[str, Value] = {
+        "points": len(loss),
+        "steps": seen.steps,
+        "doubled": seen.doubled,
+        "share": seen.doubled / seen.steps,
+    }
+    if seen.doubled < half * seen.steps:
+        return Clean(measured)
+    falls = int(np.count_nonzero(np.diff(loss.steps) < 0))
+    measured |= {
+        "rows": seen.usual,
+        "first": seen.above / max(1, seen.above + seen.below),
+        "p": _sign_test(seen.above, seen.below),
+        "falls": falls,
+    }
+    variant = "micro"
+    if seen.above + seen.below >= half * seen.steps:
+        other = next((one for one in held_out if _mostly_two(one, half)), None)
+        if float(measured["p"]) < likely or falls > 0.05 * len(loss):
+            variant = ""
+        elif other is not None:
+            variant = "evaluated"
+            measured["other"] = other.tag
+    return Fired((Evidence(where(loss), measured, variant),))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """``doubled``: steps of several rows that differ. ``usual``: rows of most steps. ``above`` and
+    ``below``: steps of two rows of which the first, or the second, is the greater."""
+
+    steps: int
+    doubled: int
+    usual: int
+    above: int
+    below: int
+
+
+def _rows_of_steps(one: Series) -> _Rows:
+    order = np.argsort(one.steps, kind="stable")
+    steps, begin, rows = np.unique(one.steps[order], return_index=True, return_counts=True)
+    values = one.values[order]
+    several, two = begin[rows > 1], begin[rows == 2]
+    return _Rows(
+        steps=len(steps),
+        doubled=int(np.count_nonzero(values[several] != values[several + 1])),
+        usual=int(np.bincount(rows).argmax()),
+        above=int(np.count_nonzero(values[two] > values[two + 1])),
+        below=int(np.count_nonzero(values[two] < values[two + 1])),
+    )
+
+
+def _mostly_two(one: Series, half: float) -> bool:
+    seen = _rows_of_steps(one)
+    return seen.steps >= 3 and seen.above + seen.below >= half * seen.steps
+
+
+def _sign_test(above: int, below: int) -> float:
+    """Two-sided, normal approximation with the correction for continuity."""
+    total = above + below
+    if not total:
+        return 1.0
+    return min(1.0, 2 * normal_tail((abs(above - below) - 1) / math.sqrt(total)))
 
 
 # --- how much of the run ------------------------------------------------------------------------
