@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any, BinaryIO
+from itertools import chain
+from typing import Any, BinaryIO, Protocol
 
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.dataset import Issue
@@ -22,24 +23,40 @@ def delimited(stream: BinaryIO, tabs: bool) -> Iterator[Item]:
     bad: set[int] = set()
     text = _text(stream, bad)
     head = next(text, "")
-    names = next(csv.reader([head], delimiter="\t" if tabs else (found := _delimiter(head))), [])
-    rows = csv.reader(text, delimiter="\t" if tabs else found)
-    line = 2
-    while True:
-        try:
-            values = next(rows, None)
-        except csv.Error:
-            yield Unusable(line, Issue.SYNTAX)
-            values = []
+    reader = csv.reader(chain((head,), text), delimiter="\t" if tabs else _delimiter(head))
+    names: list[str] = []
+    for line, values in _records(reader):
         if values is None:
-            return
-        if len(values) == len(names):
+            yield Unusable(line, Issue.SYNTAX)
+        elif not names:
+            names = values
+        elif len(values) == len(names):
             issues = (Issue.ENCODING,) if bad else ()
             yield line, dict(zip(names, values, strict=True)), issues
         elif values:
             yield Unusable(line, Issue.ARITY)
         bad.clear()
-        line = 2 + rows.line_num
+
+
+class _Reader(Protocol):
+    """What ``csv.reader`` makes."""
+
+    @property
+    def line_num(self) -> int: ...
+
+    def __next__(self) -> list[str]: ...
+
+
+def _records(reader: _Reader) -> Iterator[tuple[int, list[str] | None]]:
+    """Each record with the line it begins in; None for one that cannot be read."""
+    while True:
+        line = reader.line_num + 1
+        try:
+            yield line, next(reader)
+        except StopIteration:
+            return
+        except csv.Error:
+            yield line, None
 
 
 def _delimiter(head: str) -> str:
