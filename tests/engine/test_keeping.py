@@ -24,11 +24,11 @@ def log_of(rows: int = 60, bad: int = 0) -> bytes:
     return "".join(rows_).replace("nan", "NaN").encode()
 
 
-def trainer(home: Path, step: int, values: Values = HEALTHY, counted: int | None = None) -> None:
+def trainer(home: Path, step: int, values: Values = HEALTHY) -> None:
     write(home / "model.safetensors", safetensors_bytes(values))
     for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth"):
         write(home / name, torch_bytes())
-    state = {"global_step": step if counted is None else counted, "log_history": []}
+    state = {"global_step": step, "log_history": []}
     write(home / "trainer_state.json", json.dumps(state).encode())
 
 
@@ -147,13 +147,12 @@ def test_saves_beside_the_directory_of_logs_belong_to_its_run(tmp_path: Path) ->
     assert sorted(subjects) == ["checkpoints/step=10.ckpt", "logs/version_0"]
 
 
-def test_steps_of_a_trainer_are_held_against_one_another(tmp_path: Path) -> None:
+def test_what_another_training_left_behind_is_told(tmp_path: Path) -> None:
     write(tmp_path / "log.jsonl", log_of())
-    trainer(tmp_path / "checkpoint-20", 20)
-    trainer(tmp_path / "checkpoint-40", 40, {**HEALTHY, "fc.bias": [1.0, 2.0]}, counted=30)
-    subject = by_id(audited(tmp_path))["."]
-    (finding,) = (one for one in subject.findings if one.id == "TP-KEPT-STEP")
-    assert (finding.measured["named"], finding.measured["counted"]) == (40, 30)
+    for step in (20, 40, 9000):
+        trainer(tmp_path / f"checkpoint-{step}", step, {"w": [float(step), 1.0]})
+    (finding,) = (one for one in by_id(audited(tmp_path))["."].findings)
+    assert (finding.id, finding.measured["checkpoint"]) == ("TP-KEPT-STEP", "checkpoint-9000")
 
 
 def test_a_run_that_kept_nothing_from_before_its_damage_fails(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.rules.judging import is_clean, judge, level, measured, skipped
 from trainproof.model.checkpoint import Kept
 from trainproof.model.data import Axis, Facts, RunView
-from trainproof.model.outcome import Level, Skip, State
+from trainproof.model.outcome import Level, Skip
 from trainproof.model.rule import SubjectKind
 from trainproof.rules import REGISTRY
 from trainproof.rules.examples import falling, series, view
@@ -36,41 +36,42 @@ def test_a_run_without_checkpoints_is_not_judged_by_them(id: str) -> None:
 
 
 def test_none_of_them_gives_grounds_for_a_pass() -> None:
-    assert len(RULES) == 4
+    assert len(RULES) == 5
     assert not any(REGISTRY[id].info.grounds for id in RULES)
 
 
 # --- steps
 
 
-def test_a_name_and_a_state_that_disagree_are_told() -> None:
-    cell = judge("TP-KEPT-STEP", keeping(at(500, named=500, counted=400, clock=400), at(600)))
+def test_a_checkpoint_from_beyond_the_log_is_told() -> None:
+    cell = judge("TP-KEPT-STEP", keeping(at(40), at(70), at(900), at(901)))
     assert level(cell) == (Level.WARN, "")
     assert measured(cell) == {
-        "kept": 2,
-        "told": 1,
-        "checkpoint": "checkpoint-500",
-        "named": 500,
-        "counted": 400,
-        "clock": 400,
+        "kept": 4,
+        "told": 4,
+        "checkpoint": "checkpoint-901",
+        "step": 901,
+        "last_logged": 60,
+        "cadence": 1,
+        "beyond": 3,
+        "inside": 1,
     }
 
 
-@pytest.mark.parametrize(("clock", "fires"), [(89, True), (90, False), (100, False), (101, True)])
-def test_an_optimizer_may_have_skipped_one_step_in_ten(clock: int, fires: bool) -> None:
-    cell = judge("TP-KEPT-STEP", keeping(Kept("last", 100, counted=100, clock=clock)))
-    assert (cell.state is State.FIRED) is fires
-    if fires:
-        assert level(cell) == (Level.WARN, "clock")
+def test_the_last_rows_may_not_have_been_logged() -> None:
+    assert is_clean(judge("TP-KEPT-STEP", keeping(at(40), at(66))))
+    rare = view(series("loss", falling(6), [10, 20, 30, 40, 50, 60]))
+    assert is_clean(judge("TP-KEPT-STEP", keeping(at(40), at(80), run=rare)))
 
 
-def test_an_optimizer_beside_a_numbered_directory_is_left_to_another_rule() -> None:
-    assert is_clean(judge("TP-KEPT-STEP", keeping(at(100, named=100, counted=100, clock=5))))
-    assert is_clean(judge("TP-KEPT-STEP", keeping(at(100, named=100, clock=5))))
+def test_where_no_other_lies_in_the_log_they_may_count_something_else() -> None:
+    cell = judge("TP-KEPT-STEP", keeping(at(5), at(900)))
+    assert skipped(cell) is Skip.UNDECIDED
 
 
-def test_one_count_alone_can_not_disagree() -> None:
-    assert skipped(judge("TP-KEPT-STEP", keeping(at(100, named=100)))) is Skip.NOT_SAVED
+def test_a_log_of_epochs_has_no_step_to_compare_with() -> None:
+    cell = judge("TP-KEPT-STEP", keeping(at(40), at(900), run=lost(bad=0, axis=Axis.EPOCH)))
+    assert skipped(cell) is Skip.NOT_SAVED
 
 
 # --- after the damage
@@ -121,6 +122,31 @@ def test_what_is_no_loss_of_every_state(kept: tuple[Kept, ...], run: RunView) ->
 )
 def test_steps_that_cannot_be_compared_leave_it_open(kept: tuple[Kept, ...], run: RunView) -> None:
     assert skipped(judge("TP-KEPT-AFTER-DAMAGE", keeping(*kept, run=run))) is Skip.NOT_SAVED
+
+
+# --- after the rise
+
+RISEN = view(series("loss", [*falling(90, 4, 1), *([4.0] * 30)]))
+
+
+def test_every_checkpoint_after_the_loss_rose_is_a_warning() -> None:
+    cell = judge("TP-KEPT-AFTER-RISE", keeping(at(100), at(120), run=RISEN))
+    assert level(cell) == (Level.WARN, "")
+    assert (measured(cell)["onset"], measured(cell)["earliest"]) == (91, 100)
+
+
+@pytest.mark.parametrize(
+    ("kept", "run"),
+    [((at(80), at(120)), RISEN), ((at(60),), view(series("loss", falling(60))))],
+    ids=["one from before", "no rise"],
+)
+def test_a_state_from_before_the_rise_is_enough(kept: tuple[Kept, ...], run: RunView) -> None:
+    assert is_clean(judge("TP-KEPT-AFTER-RISE", keeping(*kept, run=run)))
+
+
+def test_a_rise_takes_steps_to_compare_with() -> None:
+    cell = judge("TP-KEPT-AFTER-RISE", keeping(at(100), Kept("best.pt"), run=RISEN))
+    assert skipped(cell) is Skip.NOT_SAVED
 
 
 # --- the best

@@ -92,7 +92,7 @@ def judge_checkpoint(
         checkpoints=tuple(_summary(file, saved.limited) for file in saved.files),
         tensors=tuple(_listed(list(saved.tensors))),
         drift=None if view.drift is None else drift_summary(view.drift, saved),
-        kept=kept_of(task.run, saved, judged, settings),
+        kept=kept_of(task.run, saved, judged),
         faults=view.faults,
     )
 

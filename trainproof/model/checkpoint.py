@@ -102,18 +102,13 @@ class Drift:
 class Kept:
     """A checkpoint as the run sees that keeps it.
 
-    ``step``: how far the training had come. ``named``: the number in the name of a trainer's
-    directory, ``counted``: what the trainer's state in it says, ``clock``: what its optimizer
-    counts. ``damaged``: rules that found that it cannot be used. ``nonfinite``: values of its
-    weights that are not finite, None where not all were read. ``files``: names of all files beside
-    one another in its directory.
+    ``step``: how far the training had come, None where it does not tell. ``damaged``: rules that
+    found that it cannot be used. ``nonfinite``: values of its weights that are not finite, None
+    where not all were read. ``files``: names of all files beside one another in its directory.
     """
 
     id: str
     step: int | None = None
-    named: int | None = None
-    counted: int | None = None
-    clock: int | None = None
     damaged: tuple[str, ...] = ()
     nonfinite: int | None = None
     files: tuple[str, ...] = ()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
 
 from trainproof.model.checkpoint import Kept
-from trainproof.model.data import Axis, Facts, Role, RunView, Series, Split
+from trainproof.model.data import Axis, Facts, Regime, Role, RunView, Series, Split
 from trainproof.model.outcome import (
     Clean,
     Evidence,
@@ -25,7 +25,20 @@ from trainproof.model.outcome import (
 from trainproof.model.rule import Doc, SubjectKind, Variant
 
 from .examples import falling, series, view
-from .interface import Bound, Declared, Each, Example, Missing, Place, Which, rule, where
+from .interface import (
+    Bound,
+    Declared,
+    Each,
+    Example,
+    Missing,
+    Place,
+    Rule,
+    Which,
+    Whole,
+    rule,
+    where,
+)
+from .loss import divergence
 from .saved import named
 
 
@@ -50,6 +63,21 @@ class Keeps:
         return kept
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """What another rule finds at the same place, with its default thresholds."""
+
+    other: Rule
+
+    def describe(self) -> str:
+        return f"what {self.other.info.id} finds of it"
+
+    def bind(self, place: Place) -> object:
+        bound = {name: need.bind(place) for name, need in self.other.needs.items()}
+        missing = next((got for got in bound.values() if isinstance(got, Missing)), None)
+        return missing or self.other.check(**bound)
+
+
 KEPT: Mapping[str, str] = {"kept": "checkpoints of the run"}
 
 
@@ -63,86 +91,81 @@ def keeping(*kept: Kept, run: RunView | None = None) -> RunView:
 
 @rule(
     id="TP-KEPT-STEP",
-    title="A checkpoint disagrees with itself on its step",
+    title="A checkpoint is from beyond the end of the log",
     level=Level.WARN,
-    message="The directory of {checkpoint} says step {named:,}, the trainer's state in it says step"
-    " {counted:,}.",
-    evidence="{told:,} of {kept:,} checkpoints of the run say how far the training had come.",
-    needs={"kept": Keeps()},
+    message="{checkpoint} says that it is of step {step:,}, and the log of the run ends at step"
+    " {last_logged:,}.",
+    evidence="Rows lie {cadence:,} steps apart; {beyond:,} of {kept:,} checkpoints are from beyond"
+    " the end, {inside:,} from within.",
+    needs={"run": Whole(), "kept": Keeps(2)},
     measures={
         **KEPT,
-        "told": "checkpoints with two counts of steps at least",
-        "checkpoint": "the checkpoint",
-        "named": "the number in the name of its directory, -1 where there is none",
-        "counted": "global_step in its trainer_state.json, -1 where there is none",
-        "clock": "the largest count of steps in its optimizer, -1 where there is none",
-    },
-    variants={
-        "clock": Variant(
-            Level.WARN,
-            "The optimizer in {checkpoint} has taken {clock:,} steps, and the trainer's state"
-            " beside it says step {counted:,}.",
-            "{skipped:.0%} of the steps may be missing, as skipped.",
-        )
+        "told": "checkpoints that tell their step",
+        "checkpoint": "the checkpoint of the greatest step",
+        "step": "that step",
+        "last_logged": "the last step of any loss that counts steps, -1 where none does",
+        "cadence": "the usual distance between two rows of that loss",
+        "beyond": "checkpoints from beyond the end of the log",
+        "inside": "checkpoints from within it",
     },
     doc=Doc(
-        measures="The number in the name of a trainer's directory, the step in its state, and the"
-        " count of its optimizer.",
-        means="Files of several saves lie in one directory, or it was renamed: a resume takes the"
-        " weights of one step and the schedule of another.",
-        does_not_mean="That the weights are damaged.",
+        measures="The steps of the checkpoints against the last step of the log.",
+        means="The checkpoint was left behind by another training in the same directory, which a"
+        " resume from the newest would take; or the log is not whole.",
+        does_not_mean="Which of the two it is.",
         guards=(
-            "Only directories that a trainer wrote (checkpoint-N, trainer_state.json).",
-            "Steps that a loss scaler skipped are missing in the optimizer's count: one in ten may"
-            " be.",
-            "An optimizer that disagrees with the name of its directory is another rule's finding.",
+            "Another checkpoint must lie in the second half of the log: then both count the same.",
+            "It must lie beyond the end by a tenth of the log and by two rows.",
+            "Logs that count epochs or samples are left out.",
         ),
-        references=("transformers #3026; transformers #33336", "speculators PR #900"),
+        references=("transformers #3026: checkpoints of an earlier training in the directory",),
     ),
     fires=Example(
-        "the directory was renamed", keeping(Kept("checkpoint-500", 500, named=500, counted=400))
+        "one of step 500 beside one of step 60", keeping(Kept("step_60", 60), Kept("step_500", 500))
     ),
-    silent=Example("both agree", keeping(Kept("checkpoint-500", 500, named=500, counted=500))),
+    silent=Example("both lie within", keeping(Kept("step_30", 30), Kept("step_60", 60))),
     subject=SubjectKind.KEPT,
 )
 def steps(
+    run: RunView,
     kept: tuple[Kept, ...],
     *,
-    skipped: Annotated[
-        float, Bound("share", "share of the steps that may be missing", ge=0, le=1)
-    ] = 0.1,
+    share: Annotated[float, Bound("share", "of the log, beyond its end", ge=0)] = 0.1,
 ) -> Outcome:
-    told = [one for one in kept if sum(n is not None for n in _numbers(one)) > 1]
-    found = [item for one in told for item in _disagreeing(one, skipped)]
+    told = sorted((one for one in kept if one.step is not None), key=_step)
+    longest = _longest(run)
     measured: dict[str, Value] = {"kept": len(kept), "told": len(told)}
-    if found:
-        return Fired(
-            tuple(
-                Evidence(Where(one.id), {**measured, **_counts(one)}, variant)
-                for one, variant in found
-            )
-        )
-    return Clean(measured) if told else Undecided(measured, Skip.NOT_SAVED)
+    if longest is None or not told:
+        return Undecided(measured | {"last_logged": -1}, Skip.NOT_SAVED)
+    last, cadence = int(longest.steps[-1]), _cadence(longest)
+    end = last + max(2 * cadence, share * last)
+    beyond = [one for one in told if _step(one) > end]
+    measured |= {
+        "last_logged": last,
+        "cadence": cadence,
+        "beyond": len(beyond),
+        "inside": len(told) - len(beyond),
+    }
+    if not beyond:
+        return Clean(measured)
+    if not any(last / 2 <= _step(one) <= end for one in told):
+        return Undecided(measured)
+    what: dict[str, Value] = {"checkpoint": beyond[-1].id, "step": _step(beyond[-1])}
+    return Fired((Evidence(Where(beyond[-1].id), {**measured, **what}),))
 
 
-def _numbers(one: Kept) -> tuple[int | None, int | None, int | None]:
-    return one.named, one.counted, one.clock
+def _longest(run: RunView) -> Series | None:
+    """The loss that goes furthest, of those that count steps."""
+    losses = [
+        one
+        for one in run.series
+        if one.role is Role.LOSS and one.column.axis is Axis.STEP and len(one)
+    ]
+    return max(losses, key=lambda one: int(one.steps[-1]), default=None)
 
 
-def _counts(one: Kept) -> dict[str, Value]:
-    numbers = zip(("named", "counted", "clock"), _numbers(one), strict=True)
-    counts: dict[str, Value] = {name: -1 if n is None else n for name, n in numbers}
-    return {"checkpoint": one.id, **counts}
-
-
-def _disagreeing(one: Kept, skipped: float) -> Iterator[tuple[Kept, str]]:
-    if one.counted is None:
-        return
-    late = one.clock is not None and not ((1 - skipped) * one.counted <= one.clock <= one.counted)
-    if one.named not in (None, one.counted):
-        yield one, ""
-    elif one.named is None and late:
-        yield one, "clock"
+def _cadence(one: Series) -> int:
+    return int(np.median(np.diff(one.steps))) if len(one) > 1 else 0
 
 
 # --- after the damage ---------------------------------------------------------------------------
@@ -238,6 +261,89 @@ def after_damage(
         where(loss, at), {**measured, "broken": broken, "sound": sound}, "sound" if sound else ""
     )
     return Fired((evidence,))
+
+
+@rule(
+    id="TP-KEPT-AFTER-RISE",
+    title="Every checkpoint that is kept is from after the loss rose again",
+    level=Level.WARN,
+    message="{series} was at its best around step {best_step:,} and had risen half of the way to its"
+    " end by step {onset:,}; the earliest of {kept:,} checkpoints that are kept is that of step"
+    " {earliest:,}.",
+    evidence="From {best:.4g} it rose to {end:.4g}.",
+    needs={"loss": divergence.needs["loss"], "found": Judged(divergence), "kept": Keeps()},
+    measures={
+        **KEPT,
+        "points": "values logged",
+        "best": "the lowest level reached",
+        "best_step": "its step",
+        "end": "the level at the end",
+        "onset": "the first step above the middle between the two, from which on five values are"
+        " so in the median",
+        "earliest": "the step of the earliest checkpoint, -1 where one does not tell",
+        "last_logged": "the last step of the log",
+    },
+    doc=Doc(
+        measures="Where the training loss, by the rule that found that it diverged, had risen half"
+        " of its way, against the steps of all checkpoints that are kept.",
+        means="There is no state to go back to from before the training got worse.",
+        does_not_mean="That these weights are of no use.",
+        guards=(
+            "Only where that rule (TP-DIVERGE) fails the run.",
+            "All checkpoints must tell their step, and the log must reach those steps.",
+        ),
+        references=("kohya_ss #1112: every kept checkpoint was from after the damage",),
+    ),
+    not_for=[Regime(one) for one in divergence.info.regimes],
+    fires=Example(
+        "the loss explodes at step 90, the first checkpoint is of step 110",
+        keeping(
+            Kept("checkpoint-110", 110),
+            run=view(series("loss", [*falling(90, 4, 1), *([4.0] * 30)])),
+        ),
+    ),
+    silent=Example(
+        "a checkpoint from before is kept",
+        keeping(
+            Kept("checkpoint-80", 80),
+            run=view(series("loss", [*falling(90, 4, 1), *([4.0] * 30)])),
+        ),
+    ),
+    subject=SubjectKind.KEPT,
+)
+def after_rise(loss: Series, found: Outcome, kept: tuple[Kept, ...]) -> Outcome:
+    measured: dict[str, Value] = {"kept": len(kept), "points": len(loss)}
+    match found:
+        case Fired((first, *_)) if not first.variant:
+            said = {name: first.measured[name] for name in ("best", "best_step", "end")}
+        case _:
+            return Clean(measured)
+    onset = _half_way(loss, float(said["best"]), float(said["end"]), int(said["best_step"]))
+    steps = [one.step for one in kept if one.step is not None]
+    measured |= said | {
+        "earliest": min(steps) if len(steps) == len(kept) else -1,
+        "last_logged": int(loss.steps[-1]),
+    }
+    comparable = loss.column.axis is Axis.STEP and min(steps, default=0) <= loss.steps[-1]
+    if onset is None or len(steps) < len(kept) or not comparable:
+        return Undecided(measured, Skip.NOT_SAVED)
+    measured["onset"] = onset
+    if min(steps) < onset:
+        return Clean(measured)
+    return Fired((Evidence(where(loss), measured),))
+
+
+_WINDOW = 5
+
+
+def _half_way(loss: Series, best: float, end: float, best_step: int) -> int | None:
+    """The first step after the best one at which the loss is above the middle, in the median."""
+    values = loss.values
+    begin, middle = int(np.searchsorted(loss.steps, best_step, "right")), (best + end) / 2
+    for at in range(begin, len(values) - _WINDOW + 1):
+        if sum(values[at : at + _WINDOW] > middle) > _WINDOW // 2 and values[at] > middle:
+            return int(loss.steps[at])
+    return None
 
 
 # --- the best ---------------------------------------------------------------------------------
