@@ -4,10 +4,12 @@ process and by the in-process twin, so that both do exactly the same."""
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import BinaryIO, Protocol
+from functools import partial
+from typing import Any, BinaryIO, Protocol, cast
 
 import numpy as np
 
@@ -132,8 +134,36 @@ def _readings(
         if artifact.path in broken:
             yield Reading(artifact)
             continue
-        progress.at(Phase.READING, number)
-        yield read(artifact, settings, through)
+        beat = partial(progress.at, Phase.READING, number)
+        beat()
+        yield read(artifact, settings, _beating(through, beat))
+
+
+def _beating(through: Through, beat: Callable[[], None]) -> Through:
+    """The same, with a deadline that is renewed whenever the reader takes more of the stream."""
+
+    def items(artifact: Artifact, stream: BinaryIO, options: Options) -> Iterator[Item]:
+        return through(artifact, cast(BinaryIO, _Beating(stream, beat)), options)
+
+    return items
+
+
+class _Beating:
+    """A stream that tells when it is read from."""
+
+    def __init__(self, stream: BinaryIO, beat: Callable[[], None]) -> None:
+        self._stream, self._beat = stream, beat
+
+    def read(self, size: int = -1) -> bytes:
+        self._beat()
+        return self._stream.read(size)
+
+    def readinto(self, buffer: memoryview) -> int | None:
+        self._beat()
+        return cast(io.BufferedIOBase, self._stream).readinto(buffer)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 @dataclass(slots=True)
