@@ -265,10 +265,10 @@ def after_damage(
 
 @rule(
     id="TP-KEPT-AFTER-RISE",
-    title="Every checkpoint that is kept is from after the loss rose again",
+    title="Every checkpoint is from after the loss rose",
     level=Level.WARN,
-    message="{series} was at its best around step {best_step:,} and had risen half of the way to its"
-    " end by step {onset:,}; the earliest of {kept:,} checkpoints that are kept is that of step"
+    message="{series} was at its best around step {best_step:,} and had risen half of the way to"
+    " its end by step {onset:,}; the earliest of {kept:,} checkpoints that are kept is that of step"
     " {earliest:,}.",
     evidence="From {best:.4g} it rose to {end:.4g}.",
     needs={"loss": divergence.needs["loss"], "found": Judged(divergence), "kept": Keeps()},
