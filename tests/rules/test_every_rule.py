@@ -126,6 +126,7 @@ def test_documentation_order_is_by_family() -> None:
         "throughput",
         "integrity",
         "comparison",
+        "siblings",
         "checkpoint",
         "weights",
         "contents",

@@ -20,6 +20,7 @@ from . import adversarial as adversarial
 from . import throughput as throughput
 from . import integrity as integrity
 from . import comparison as comparison
+from . import siblings as siblings
 from . import checkpoint as checkpoint
 from . import weights as weights
 from . import contents as contents
