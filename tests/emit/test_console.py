@@ -52,7 +52,7 @@ Not checked: 5 of 12 checks
   ! broken: 'a/log.jsonl' could not be read: corrupt (checksum differs at byte 7); 4 rules
     (TP-NAN, TP-SPIKE, TP-THROUGHPUT, TP-LR-ZERO) were not checked because of it.
         4  a file that may hold what it needs could not be read (4 rules in 1 run)
-        1  the run does not log what it needs (1 rule in 1 run)
+        1  what it needs is not there (1 rule in 1 run)
 
 Seen and not judged: 13 files
   1 empty, 12 not-a-log

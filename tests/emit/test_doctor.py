@@ -71,7 +71,7 @@ Rules: 2 of 4 checked
       loss: points=10
   clean  TP-THROUGHPUT  What TP-THROUGHPUT finds
       loss: points=10
-  not checked, the run does not log what it needs: TP-SPIKE, TP-LR-ZERO
+  not checked, what it needs is not there: TP-SPIKE, TP-LR-ZERO
 
 """
     )

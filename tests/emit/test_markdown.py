@@ -63,7 +63,7 @@ TP-SPIKE, TP-THROUGHPUT, TP-LR-ZERO) were not checked because of it.
 
 7 of 12 checks made (58%).
 - 4 not made: a file that may hold what it needs could not be read
-- 1 not made: the run does not log what it needs
+- 1 not made: what it needs is not there
 
 13 files seen and not judged: 1 empty, 12 not-a-log.
 

@@ -81,7 +81,7 @@ SKIPS: Mapping[Skip, SkipInfo] = {
     Skip.NOT_REACHED: SkipInfo(Public.CHECKER_FAILED, Owner.TOOL, "the audit ended before it"),
     Skip.DISABLED: SkipInfo(Public.CALLER, Owner.CALLER, "not selected by the caller"),
     Skip.WAIVED: SkipInfo(Public.WAIVED, Owner.CALLER, "waived by the caller"),
-    Skip.NEED_ABSENT: SkipInfo(Public.TRANSIENT, Owner.RUN, "the run does not log what it needs"),
+    Skip.NEED_ABSENT: SkipInfo(Public.TRANSIENT, Owner.RUN, "what it needs is not there"),
     Skip.NEED_UNREADABLE: SkipInfo(
         Public.PREREQUISITE, Owner.FILE, "a file that may hold what it needs could not be read"
     ),

@@ -595,7 +595,7 @@ _LABELS = Part("labels", "a field of labels with at least five rows a class")
     level=Level.WARN,
     message="The rows are sorted by {field}: {rows:,} rows of {classes:,} classes make {runs:,}"
     " runs of one class.",
-    evidence="A random order would make {expected:,.0f} runs ({z:.0f} standard deviations away);"
+    evidence="A random order would make {expected:,.0f} runs (z = {z:.0f});"
     " the longest run has {longest:,} rows and begins at {places}.",
     needs={"labels": _LABELS},
     measures={
@@ -633,7 +633,7 @@ _LABELS = Part("labels", "a field of labels with at least five rows a class")
         "clustered": Variant(
             Level.INFO,
             "Rows of one {field} stand together: {rows:,} rows make {runs:,} runs of one class.",
-            "A random order would make {expected:,.0f} runs ({z:.0f} standard deviations away);"
+            "A random order would make {expected:,.0f} runs (z = {z:.0f});"
             " the longest run has {longest:,} rows and begins at {places}.",
         )
     },
