@@ -65,7 +65,7 @@ def test_bytes_after_the_end_are_odd():
 def test_nesting_and_counts_end_at_limits():
     deep = b"\x91" * 1000
     assert [one.code for one in read(deep, "m.msgpack").faults] == [FaultCode.TOO_LARGE]
-    many = read(b"\xdd\x00\x00\x10\x00" + bytes(4096), "m.msgpack", limits=Limits(nodes=100))
+    many = read(b"\xdd\x00\x00\x10\x00" + bytes(4096), "m.msgpack", limits=Limits(fields=100))
     assert [one.code for one in many.faults] == [FaultCode.TOO_LARGE]
 
 

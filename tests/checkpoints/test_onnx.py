@@ -3,6 +3,8 @@ import pytest
 from tests.support.checkpoints import read
 from tests.support.onnx_files import HALF, ONE_NAN, STRING, constant, external, model, tensor
 from tests.support.tfevents import block, number
+from trainproof.checkpoints import Limits
+from trainproof.model.data import FaultCode
 from trainproof.model.tensors import DefectCode, Extent, Group, Layout, Presence
 
 
@@ -94,3 +96,12 @@ def test_graphs_in_graphs_end_at_a_limit():
 
 def test_a_file_without_a_graph_is_not_checked():
     assert read(number(1, 10), "m.onnx").facts.extent is Extent.NOT_CHECKED
+
+
+def test_tensors_and_fields_end_at_limits():
+    weights = [tensor(f"w{number}", block(9, ONE_NAN)) for number in range(5)]
+    few = read(model(*weights), "m.onnx", limits=Limits(tensors=3))
+    assert (len(few.tensors), few.facts.extent) == (3, Extent.STRUCTURE_ONLY)
+    short = read(model(*weights), "m.onnx", limits=Limits(fields=9))
+    assert [one.code for one in short.faults] == [FaultCode.TOO_LARGE]
+    assert few.codes == short.codes == []

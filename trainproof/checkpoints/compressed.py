@@ -13,6 +13,7 @@ from trainproof.model.data import FaultCode
 from trainproof.model.tensors import CheckpointFacts, Extent, Layout, TensorInfo
 
 from .draft import Draft, Item
+from .limits import LIMITS
 from .recognise import HEAD, layout_of
 from .source import Damage, Source
 from .torch_legacy import read_legacy
@@ -27,14 +28,11 @@ class _Unpacks(Protocol):
     def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
 
 
-_MEMORY = 64 << 20
-"""Bytes that unpacking xz may take for its dictionary."""
-
 _UNPACKERS: Mapping[bytes, Callable[[], _Unpacks]] = {
     b"\x1f\x8b": lambda: zlib.decompressobj(16 + zlib.MAX_WBITS),
     b"\x78": zlib.decompressobj,
     b"BZh": bz2.BZ2Decompressor,
-    b"\xfd7zXZ\x00": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, _MEMORY),
+    b"\xfd7zXZ\x00": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, LIMITS.unpack_memory),
 }
 """By the first bytes. 7z, lz4 and zstandard are not unpacked."""
 

@@ -6,10 +6,10 @@ import json
 
 from trainproof.model.data import FaultCode
 
+from .limits import LIMITS
 from .source import Damage
 
-LONGEST = 64 << 20
-"""Bytes of one document."""
+LONGEST = LIMITS.document
 
 
 def parse(data: bytes, name: str) -> object:

@@ -38,7 +38,8 @@ class Draft:
     """The facts of a file while it is read. ``done`` makes them final.
 
     ``level``: of how many other files this one is a part. ``beside``: the files of its directory,
-    None where the caller gives none. ``spent``: bytes that were measured where they may be shared.
+    None where the caller gives none. ``spent``: bytes that were measured where they may be shared,
+    ``listed``: tensors that were listed one by one.
     """
 
     artifact: str
@@ -49,6 +50,7 @@ class Draft:
     level: int = 0
     beside: Beside | None = None
     spent: int = 0
+    listed: int = 0
     integrity: Integrity = Integrity.NOT_CHECKED
     survey: Survey = field(init=False)
     tensors: int = 0

@@ -103,7 +103,7 @@ class _Reading:
     def run(self) -> None:
         """One value, and everything below it. Raises Damage."""
         self._value("")
-        for _ in range(self.draft.limits.nodes):
+        for _ in range(self.draft.limits.fields):
             while self._stack and not self._stack[-1].left:
                 self._stack.pop()
             if not self._stack:

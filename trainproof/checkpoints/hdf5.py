@@ -41,11 +41,6 @@ _FLOATS: Mapping[tuple[int, int, int], str] = {
 }
 """By bytes, bits of the exponent and bits of the mantissa."""
 
-_HEADER = 4 << 20
-_BLOCKS = 1000
-"""Bytes and blocks of one object's header."""
-_DEEP = 64
-
 
 def read_hdf5(draft: Draft) -> Iterator[Item]:
     """Tensors, then facts."""
@@ -100,7 +95,10 @@ class _Reading:
             if address in seen:
                 continue
             seen.add(address)
-            if len(seen) > self.draft.limits.entries or name.count("/") > _DEEP:
+            if (
+                len(seen) > self.draft.limits.entries
+                or name.count("/") > self.draft.limits.object_depth
+            ):
                 raise Damage(FaultCode.TOO_LARGE, "more objects than the limit")
             one = self._object(address)
             if one.layout:
@@ -153,8 +151,8 @@ class _Reading:
 
     def _blocks(self, made: _Object, blocks: list[tuple[int, int]], extra: int, new: bool) -> None:
         """Messages, block after block. ``extra``: bytes that a new message has besides."""
-        room = _HEADER
-        for number in range(_BLOCKS):
+        room = self.draft.limits.object_header
+        for number in range(self.draft.limits.object_blocks):
             if number == len(blocks):
                 return
             at, size = blocks[number]

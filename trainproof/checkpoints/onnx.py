@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from trainproof.model.data import FaultCode
 from trainproof.model.tensors import (
     Defect,
     DefectCode,
@@ -100,12 +101,12 @@ def read_onnx(draft: Draft) -> Iterator[Item]:
 class _Reading:
     def __init__(self, draft: Draft) -> None:
         self.draft, self.cursor = draft, Cursor(draft.source)
-        self.graphs = 0
+        self.graphs, self._room = 0, draft.limits.fields
         self._lost: set[str] = set()
         self._metadata: list[Scalar] = []
 
     def model(self) -> Iterator[TensorInfo]:
-        for one in fields(self.cursor, self.draft.source.size):
+        for one in self._fields(self.draft.source.size):
             if one.number == _GRAPH and one.size >= 0:
                 yield from self._graph(one, "", 0)
             elif one.number == _PRODUCER:
@@ -113,6 +114,14 @@ class _Reading:
             elif one.number == _IR_VERSION:
                 self._say("ir_version", one.value)
         self.draft.metadata = self._metadata
+
+    def _fields(self, end: int) -> Iterator[Field]:
+        """Up to byte ``end``; all of a file together are bounded. Raises Damage."""
+        for one in fields(self.cursor, end):
+            self._room -= 1
+            if self._room < 0:
+                raise Damage(FaultCode.TOO_LARGE, "more fields than the limit")
+            yield one
 
     def _say(self, name: str, value: str | int) -> None:
         self._metadata.append(Scalar(name, value))
@@ -123,20 +132,20 @@ class _Reading:
             return
         self.graphs += 1
         self.cursor.at = place.start
-        for one in fields(self.cursor, place.end):
+        for one in self._fields(place.end):
             if one.number == _INITIALIZER and one.size >= 0:
                 yield from self._tensor(one, prefix)
             elif one.number == _NODE and one.size >= 0:
                 yield from self._node(one, prefix, depth)
 
     def _node(self, place: Field, prefix: str, depth: int) -> Iterator[TensorInfo]:
-        if place.size < _SHORT:
+        if place.size < self.draft.limits.node:
             self.cursor.at = place.start
             data = self.cursor.take(place.size)
             if not any(word in data for word in _CONSTANT):
                 return
         self.cursor.at, name = place.start, ""
-        for one in fields(self.cursor, place.end):
+        for one in self._fields(place.end):
             if one.number == _NODE_NAME:
                 name = text(self.cursor, one, self.draft.limits.label)
             elif one.number == _ATTRIBUTE and one.size >= 0:
@@ -145,7 +154,7 @@ class _Reading:
 
     def _attribute(self, place: Field, prefix: str, depth: int) -> Iterator[TensorInfo]:
         self.cursor.at = place.start
-        for one in fields(self.cursor, place.end):
+        for one in self._fields(place.end):
             if one.number == _TENSOR and one.size >= 0:
                 constants = self._tensor(one, prefix)
                 yield from (replace(info, group=Group.STATE) for info in constants)
@@ -157,7 +166,7 @@ class _Reading:
     def _tensor(self, place: Field, prefix: str) -> Iterator[TensorInfo]:
         given = _Tensor()
         self.cursor.at = place.start
-        for one in fields(self.cursor, place.end):
+        for one in self._fields(place.end):
             self._part(given, one)
         name = "/".join(filter(None, (prefix, given.name)))[: self.draft.limits.label]
         if not bounded(given.dims) or len(given.dims) > self.draft.limits.dims:
@@ -185,7 +194,7 @@ class _Reading:
         """A pair of texts: ``location``, ``offset``, ``length``, ``checksum``."""
         key = value = ""
         self.cursor.at = place.start
-        for one in fields(self.cursor, place.end):
+        for one in self._fields(place.end):
             said = text(self.cursor, one, self.draft.limits.entry_name)
             key, value = (said, value) if one.number == 1 else (key, said)
         given.external[key] = value
@@ -198,14 +207,14 @@ class _Reading:
         if given.data is not None:
             stretch = Stretch(name, dtype, shape, given.data.start, given.data.size)
             return info_of(self.draft, stretch, source)
-        if given.numbers is not None and given.numbers.size <= _PACKED:
+        if given.numbers is not None and given.numbers.size <= self.draft.limits.numbers:
             source = self._unpacked(given.numbers, _WIDTHS.get(dtype, 1))
             return info_of(self.draft, Stretch(name, dtype, shape, 0, source.size), source)
         unread = "" if given.numbers is None else "its values are numbers of variable length"
         return info_of(self.draft, Stretch(name, dtype, shape, 0, 0), source, unread)
 
     def _unpacked(self, place: Field, width: int) -> Source:
-        values = numbers(self.cursor, place, _PACKED)
+        values = numbers(self.cursor, place, self.draft.limits.numbers)
         mask = (1 << 8 * width) - 1
         data = b"".join((value & mask).to_bytes(width, "little") for value in values)
         return Source.over(data)
@@ -244,12 +253,6 @@ class _Reading:
         self._lost.add(place)
         self.draft.defects.append(lost)
         return None
-
-
-_SHORT = 64 << 10
-"""Bytes of a node that are searched for a word before it is taken apart."""
-_PACKED = 1 << 20
-"""Bytes of variable-length numbers that are taken apart for one tensor."""
 
 
 def _number(said: str | None) -> int | None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from trainproof.model.tensors import Defect, DefectCode, Kind, Presence, TensorInfo
+from trainproof.model.data import FaultCode
+from trainproof.model.tensors import Defect, DefectCode, Kind, Presence, TensorInfo, TensorStats
 
 from .checksum import crc32
 from .draft import Draft
 from .dtypes import DTYPES
 from .roles import group_of
 from .scan import scan_of
-from .source import Source
+from .source import Damage, Source
 
 ELSEWHERE = "its values are in another file"
 
@@ -48,24 +49,36 @@ def info_of(draft: Draft, one: Stretch, source: Source, unread: str = "") -> Ten
         stats = scan.stats()
     here = stats is not None and source is draft.source and not one.big_endian
     place = source.base + one.start if here else None
-    return replace(listed(draft, one, unread, presence), stats=stats, crc=crc, place=place)
+    return listed(draft, one, unread, presence, stats=stats, crc=crc, place=place)
 
 
 def listed(
-    draft: Draft, one: Stretch, unread: str, presence: Presence = Presence.WHOLE
+    draft: Draft,
+    one: Stretch,
+    unread: str,
+    presence: Presence = Presence.WHOLE,
+    *,
+    stats: TensorStats | None = None,
+    crc: int | None = None,
+    place: int | None = None,
 ) -> TensorInfo:
-    """The tensor without its values."""
+    """The tensor, without its values where none are given. Raises Damage beyond the limit."""
+    draft.listed += 1
+    if draft.listed > draft.limits.tensors:
+        raise Damage(FaultCode.TOO_LARGE, "more tensors than the limit")
     return TensorInfo(
         one.name,
         one.dtype,
         one.shape,
         one.nbytes,
         draft.artifact,
-        None,
+        stats,
         unread,
         one.kind,
         group_of(one.name, draft.artifact),
         presence,
+        crc=crc,
+        place=place,
     )
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 
 import google_crc32c
 
-from trainproof.model.data import FaultCode
 from trainproof.model.tensors import (
     Defect,
     DefectCode,
@@ -33,7 +32,6 @@ from .stretches import ELSEWHERE, Stretch, bounded, info_of, listed
 _SUFFIX = ".index"
 _TEXT = "string"
 _TAIL = "/.ATTRIBUTES/VARIABLE_VALUE"
-_BLOCK = 64 << 20
 
 _TYPES: Mapping[int, str] = {
     1: "float32",
@@ -78,9 +76,7 @@ def read_index(draft: Draft) -> Iterator[Item]:
     """Tensors, then facts."""
     reading = _Reading(draft)
     try:
-        for key, value in pairs(draft.source, _BLOCK):
-            if reading.found > draft.limits.entries:
-                raise Damage(FaultCode.TOO_LARGE, "more tensors than the limit")
+        for key, value in pairs(draft.source, draft.limits.table_block):
             yield from map(draft.tensor, reading.pair(key, value))
     except Damage as damage:
         yield from draft.broken(damage)

@@ -37,9 +37,6 @@ _MARKERS = frozenset(
 _PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _CODE = (".py", ".debug_pkl")
 _SMALL = 64 << 10
-_LEVELS = 2
-_UNPACKED = 16 << 20
-"""Of files inside of files: how deep, and how much each may unpack beyond its own size."""
 
 
 Read = Callable[[Draft, Archive], Iterator[Item]]
@@ -305,11 +302,11 @@ def nested(draft: Draft, name: str, source: Source, depth: Depth) -> list[Tensor
     """The tensors of a torch file that is a part of this one. What it imports counts here, and so
     do its defects.
     """
-    if draft.level >= _LEVELS:
+    if draft.level >= draft.limits.levels:
         draft.unread.append(Unread(name, "a file in a file in a file"))
         draft.survey.worsen(Safety.UNKNOWN)
         return []
-    limits = replace(draft.limits, unpacked=_UNPACKED)
+    limits = replace(draft.limits, unpacked=draft.limits.level_unpacked)
     inner = Draft(name, source, depth, Layout.TORCH_ZIP, limits, level=draft.level + 1)
     made: list[TensorInfo] = []
     for item in read_torch_zip(inner):

@@ -115,7 +115,7 @@ class _Reading:
     def run(self) -> Iterator[TensorInfo]:
         """One value, and everything below it. Raises Damage."""
         yield from self._value("", self._marker())
-        for _ in range(self.draft.limits.nodes):
+        for _ in range(self.draft.limits.fields):
             if not self._stack:
                 return
             place = self._stack[-1]
