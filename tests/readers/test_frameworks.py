@@ -64,6 +64,15 @@ EXPECTED: tuple[Expected, ...] = (
     (f"{SB3}/console.log", "text", "rollout/ep_rew_mean", Axis.STEP, 5, (64, 25.0), (320, 25.8)),
     (f"{SB3}/console.log", "text", "train/loss", Axis.STEP, 4, (128, 52.8), (320, 18.4)),
     (f"{SB3}/monitor.csv", "monitor", "r", Axis.INDEX, 12, (0, 25.0), (11, 65.0)),
+    ("skorch/console.log", "text", "train_loss", Axis.EPOCH, 5, (1, 0.7954), (5, 0.5777)),
+    (
+        *("ultralytics/results.csv", "csv", "train/cls_loss", Axis.EPOCH, 3),
+        *((1, 0.34512), (3, 0.3195)),
+    ),
+    (
+        *("ultralytics/console.log", "text", "train/cls_loss", Axis.EPOCH, 3),
+        *((1, 0.3451), (3, 0.3195)),
+    ),
 )
 FILES = sorted({(name, told) for name, told, *_ in EXPECTED})
 
@@ -123,6 +132,7 @@ def test_the_two_runs_of_a_database_of_mlflow() -> None:
         (SB3, ["console.log", "monitor.csv", "progress.csv"]),
         ("lightning", ["events.out.tfevents.1700000000.host.1.0", "metrics.csv"]),
         ("keras", ["console.log", "history.json", "training.log"]),
+        ("ultralytics", ["console.log", "results.csv"]),
         ("transformers", ["checkpoint-20/trainer_state.json", "console.log", "trainer_state.json"]),
     ],
 )

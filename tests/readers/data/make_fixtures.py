@@ -1,9 +1,9 @@
 """Make the small logs in this folder with the frameworks themselves.
 
     python make_fixtures.py mlflow wandb catboost xgboost lightgbm sacred dvclive neptune clearml \
-        keras lightning transformers stable_baselines3
+        keras lightning transformers stable_baselines3 skorch ultralytics
 
-Each name needs its package (mlflow also sqlalchemy and alembic, keras and the two below also torch,
+Each name needs its package (mlflow also sqlalchemy and alembic, keras and skorch also torch,
 lightning also tensorboard, transformers also accelerate). What says where and by
 whom a log was made (hosts, users, paths, ids) is replaced, so that a second run differs in clocks
 only. ``VERSIONS.txt`` tells what the committed files were made with.
@@ -354,6 +354,55 @@ def stable_baselines3(work: Path) -> None:
     console.write_text(console.read_text().replace(str(work), "logs"))
 
 
+def skorch(_: Path) -> None:
+    """The table that is printed; the best values in colour."""
+    import torch  # noqa: PLC0415
+    from skorch import NeuralNetClassifier  # noqa: PLC0415
+
+    features, targets = _table()
+    torch.manual_seed(0)
+    with _printed_to(_emptied("skorch") / "console.log"):
+        model = NeuralNetClassifier(
+            torch.nn.Linear(4, 2), criterion=torch.nn.CrossEntropyLoss, max_epochs=5, lr=0.1
+        )
+        model.fit(features.astype("float32"), targets)
+
+
+def ultralytics(work: Path) -> None:
+    """Three epochs on eight squares: the CSV, and the tables that are printed."""
+    os.chdir(work)
+    os.environ["YOLO_CONFIG_DIR"] = str(work)
+    import numpy as np  # noqa: PLC0415
+    from PIL import Image  # noqa: PLC0415
+
+    chance = np.random.default_rng(0)
+    for part in ("train", "val"):
+        for kind in ("images", "labels"):
+            (work / kind / part).mkdir(parents=True)
+        for number in range(8):
+            pixels = chance.integers(0, 60, (64, 64, 3), dtype=np.uint8)
+            x, y = chance.integers(10, 40, 2)
+            pixels[y : y + 16, x : x + 16] = (250, 20, 20)
+            Image.fromarray(pixels).save(work / "images" / part / f"{number}.png")
+            box = f"0 {(x + 8) / 64} {(y + 8) / 64} 0.25 0.25\n"
+            (work / "labels" / part / f"{number}.txt").write_text(box)
+    names = "train: images/train\nval: images/val\nnames:\n  0: square\n"
+    (work / "data.yaml").write_text(f"path: {work}\n{names}")
+    from ultralytics import YOLO, settings  # noqa: PLC0415
+
+    settings.update({name: False for name in settings if isinstance(settings[name], bool)})
+    out = _emptied("ultralytics")
+    with _printed_to(out / "console.log"):
+        YOLO("yolov8n.yaml").train(
+            data="data.yaml", epochs=3, imgsz=64, batch=4, device="cpu", workers=0, plots=False,
+            amp=False, project=str(work / "runs"), name="train", seed=0,
+        )  # fmt: skip
+    shutil.copy(work / "runs" / "train" / "results.csv", out / "results.csv")
+    console = (out / "console.log").read_text()
+    begin, end = console.index("      Epoch "), console.index("3 epochs completed")
+    (out / "console.log").write_text(console[begin:end])
+
+
 def _table() -> tuple[object, object]:
     """300 rows that a tree can learn from."""
     import numpy as np  # noqa: PLC0415
@@ -388,7 +437,7 @@ MAKERS: Mapping[str, Callable[[Path], None]] = {
     one.__name__: one
     for one in (
         *(mlflow, wandb, catboost, xgboost, lightgbm, sacred, dvclive, neptune, clearml),
-        *(keras, lightning, transformers, stable_baselines3),
+        *(keras, lightning, transformers, stable_baselines3, skorch, ultralytics),
     )
 }
 PACKAGES = {"mlflow": "mlflow-skinny", "xgboost": "xgboost-cpu"}
