@@ -177,6 +177,22 @@ def test_a_directory_is_its_files_with_their_names(tmp_path: Path) -> None:
     assert (spot.artifact, spot.line) == ("data/deep/b.jsonl", 2)
 
 
+def test_the_caller_chooses_among_the_files_of_a_directory(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl", "old/c.jsonl"):
+        jsonl(tmp_path / "data" / name, {"text": name})
+    assert measured(tmp_path / "data", exclude=("old",)).rows == 2
+    assert measured(tmp_path / "data", include=("b.*", "old")).rows == 2
+
+
+def test_links_out_of_a_directory_are_followed_where_the_caller_says_so(tmp_path: Path) -> None:
+    jsonl(tmp_path / "blobs" / "1", {"text": "one"})
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.jsonl").symlink_to(tmp_path / "blobs" / "1")
+    (fault,) = inspected(tmp_path / "data").faults
+    assert fault.detail == "holds no file of a known format, and links that are not followed"
+    assert measured(tmp_path / "data", follow_symlinks=True).rows == 1
+
+
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"[]"])
 def test_nothing_is_no_dataset(tmp_path: Path, content: bytes) -> None:
     for name in ("a.jsonl", "a.json"):

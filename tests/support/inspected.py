@@ -30,7 +30,9 @@ def inspected(path: Path, **asked: Any) -> Inspection:
     """What the inspection of a dataset brings home."""
     artifact = Artifact(str(path.parent), path.name, 0, Kind.DATASET, "dataset")
     run = Run(path.name, str(path.parent), (artifact,), SubjectKind.DATASET)
-    given = {name: str(v) if isinstance(v, Path) else v for name, v in asked.items()}
+    given: dict[str, Any] = {
+        name: str(value) if isinstance(value, Path) else value for name, value in asked.items()
+    }
     return datasets.inspect(run, Requests(dataset=DatasetRequest(**given)), lambda: None)
 
 

@@ -53,7 +53,16 @@ def preflight(
 
     With a tokenizer, also what it makes of the rows. Needs no network and loads no model.
     """
-    request = DatasetRequest(eval, tokenizer, max_len, text_field, template)
+    request = DatasetRequest(
+        eval=eval,
+        tokenizer=tokenizer,
+        max_len=max_len,
+        text_field=text_field,
+        template=template,
+        include=tuple(options.include or ()),
+        exclude=tuple(options.exclude or ()),
+        follow_symlinks=options.follow_symlinks,
+    )
     _inspect(tuple(datasets), SubjectKind.DATASET, Requests(dataset=request), options)
 
 

@@ -64,9 +64,9 @@ def _tokenizer(asked: DatasetRequest, root: str, faults: list[Fault]) -> Loaded 
 
 def _sources(run: Run, asked: DatasetRequest, faults: list[Fault]) -> Iterator[Source]:
     """All files, training rows first: what is held out is compared with them."""
-    found = list(sources(run.root, run.artifacts[0].path))
+    found = list(sources(run.root, run.artifacts[0].path, asked))
     if asked.eval is not None:
-        found += sources(run.root, os.path.relpath(asked.eval, run.root), held_out=True)
+        found += sources(run.root, os.path.relpath(asked.eval, run.root), asked, held_out=True)
     faults += (item for item in found if isinstance(item, Fault))
     yield from sorted(
         (item for item in found if isinstance(item, Source)), key=lambda source: source.held_out
@@ -79,10 +79,10 @@ def _read(source: Source, survey: Survey, faults: list[Fault], beat: Beat) -> No
     for number, item in enumerate(read(source, survey.form)):
         if number % _BEAT == 0:
             beat()
-        if isinstance(item, Unusable):
-            survey.unusable(item)
-        elif isinstance(item, Fault):
+        if isinstance(item, Fault):
             faults.append(item)
+        elif isinstance(item, Unusable):
+            survey.unusable(item)
         else:
             survey.row(*item)
 

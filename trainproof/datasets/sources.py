@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import BinaryIO
 
+from trainproof.model.artifact import Content
 from trainproof.model.data import Fault, FaultCode
-from trainproof.stores import Entry, Store, StoreError, open_store
+from trainproof.model.inspection import DatasetRequest
+from trainproof.stores import Entry, Passed, Store, StoreError, open_store
 from trainproof.stores.compressed import decompressed, trouble_of
 
 from .json_document import json_document
@@ -64,12 +66,16 @@ class Source:
     held_out: bool = False
 
 
-def sources(root: str, name: str, held_out: bool = False) -> Iterator[Source | Fault]:
+def sources(
+    root: str, name: str, asked: DatasetRequest, held_out: bool = False
+) -> Iterator[Source | Fault]:
     """The files of the dataset at ``root``/``name``, sorted. Files whose names say that they are
     held out count so beside others that say "train"."""
     path = os.path.join(root, name)
     try:
-        store = open_store(path)
+        store = open_store(
+            path, asked.follow_symlinks, include=asked.include, exclude=asked.exclude
+        )
         if not os.path.isdir(path):
             yield Source(store, os.path.basename(name), name, held_out)
             return
@@ -82,11 +88,19 @@ def sources(root: str, name: str, held_out: bool = False) -> Iterator[Source | F
             yield Fault(FaultCode.IO, f"{name}/{item.path}", item.detail, fatal=True)
     paths = _data([item.path for item in found if isinstance(item, Entry)])
     if not paths:
-        yield Fault(FaultCode.IO, name, "holds no file of a known format", fatal=True)
+        yield Fault(FaultCode.IO, name, _nothing(found), fatal=True)
     split = any(_TRAIN & _words(path) for path in paths)
     for path in paths:
         apart = held_out or (split and bool(_HELD_OUT & _words(path)) and not _is_train(path))
         yield Source(store, path, f"{name}/{path}", apart)
+
+
+def _nothing(found: Sequence[Entry | Passed | StoreError]) -> str:
+    """Why a directory holds no rows."""
+    links = (Content.LINK_OUT_OF_ROOT, Content.NOT_REGULAR)
+    if any(isinstance(item, Passed) and item.content in links for item in found):
+        return "holds no file of a known format, and links that are not followed"
+    return "holds no file of a known format"
 
 
 def _data(paths: Sequence[str]) -> list[str]:

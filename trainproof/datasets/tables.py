@@ -13,6 +13,7 @@ from trainproof.model.dataset import Issue
 
 from .rows import MAX_LINE, Item, Unusable, decoded, lines
 
+_THREADS = 2
 _BATCH = 512
 _DELIMITERS = ",;\t|"
 
@@ -76,7 +77,8 @@ def _text(stream: BinaryIO, bad: set[int]) -> Iterator[str]:
 def columnar(stream: BinaryIO, artifact: str, arrow: bool) -> Iterator[Item]:
     """The rows of a Parquet or Arrow file, a batch at a time."""
     try:
-        import_module("pyarrow")
+        library: Any = import_module("pyarrow")
+        library.set_cpu_count(_THREADS)
     except ImportError:
         detail = "needs trainproof[parquet], which is not installed"
         yield Fault(FaultCode.IO, artifact, detail, fatal=True)

@@ -15,13 +15,17 @@ from .outcome import Value
 
 @dataclass(frozen=True, slots=True)
 class DatasetRequest:
-    """What rows are judged against. Paths; ``max_len`` in tokens."""
+    """What rows are judged against. Paths; ``max_len`` in tokens. ``include``, ``exclude`` and
+    ``follow_symlinks``: which files of a directory are read, as for an audit."""
 
     eval: str | None = None
     tokenizer: str | None = None
     max_len: int | None = None
     text_field: str | None = None
     template: str | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    follow_symlinks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

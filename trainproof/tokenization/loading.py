@@ -15,6 +15,8 @@ from trainproof.model.tokenizer import Family, Special, SpecialToken, Template, 
 from .settings import Beside, beside, text_of
 
 _MAX_SIZE = 512 << 20
+_THREADS = 4
+"""Of a library. One for each of many cores takes more addresses than a worker may have."""
 _MODELS = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "spm.model")
 _DIGITS = re.compile(r"[^\w]*[_▁Ġ]?\d{2,}")
 _GENERATION = re.compile(r"\{%-?\s*generation\b")
@@ -225,6 +227,7 @@ class _Rust:
 
 
 def _huggingface(path: str) -> _Vocabulary:
+    os.environ.setdefault("RAYON_NUM_THREADS", str(_THREADS))
     tokenizer: Any = import_module("tokenizers").Tokenizer.from_file(path)
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -258,7 +261,7 @@ class _Pieces:
         return list(self._inner.encode(text, add_bos=special, add_eos=special))
 
     def batch(self, texts: Sequence[str]) -> list[list[int]]:
-        return [list(one) for one in self._inner.encode(list(texts))]
+        return [list(one) for one in self._inner.encode(list(texts), num_threads=_THREADS)]
 
     def id_of(self, token: str) -> int | None:
         if not token:
