@@ -115,7 +115,7 @@ def test_the_name_of_a_wrapper_is_told(wrapper: str) -> None:
     assert level(cell) == (Level.INFO, "")
     assert cell.hits[0].evidence.measured == {
         "tensors": 2,
-        "prefix": wrapper,
+        "prefix": wrapper.rstrip("."),
         "names": f"{wrapper}a",
     }
 

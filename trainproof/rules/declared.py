@@ -434,7 +434,7 @@ _WRAPPERS = ("module.", "_orig_mod.", "_fsdp_wrapped_module.", "_forward_module.
     id="TP-CKPT-PREFIX",
     title="Names of weights carry the name of a wrapper",
     level=Level.INFO,
-    message="The names of all {tensors:,} weights in {artifact} begin with {prefix}.",
+    message="The names of all {tensors:,} weights in {artifact} begin with a wrapper: {prefix}.",
     evidence="The first is {names}; a model that is not wrapped finds none of its own.",
     needs={"checkpoint": Saved()},
     measures={
@@ -471,7 +471,7 @@ def prefix(checkpoint: Checkpoint) -> Outcome:
             if names and all(name.startswith(wrapper) for name in names):
                 measured: dict[str, Value] = {
                     "tensors": len(names),
-                    "prefix": wrapper,
+                    "prefix": wrapper.rstrip("."),
                     "names": names[0],
                 }
                 found.append(Evidence(Where(file.facts.artifact), measured))
