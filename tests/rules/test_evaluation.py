@@ -308,6 +308,23 @@ def test_an_accuracy_that_rises_is_learning() -> None:
     assert is_clean(judge("TP-CHANCE", one))
 
 
+def test_a_loss_that_passes_through_the_guess_is_learning() -> None:
+    """As an alignment loss did: the median of its last third was 0.99 ln 5, its end 0.86 ln 5."""
+    falls = np.linspace(2.5, 1.38, 126).tolist()
+    one = view(
+        series("loss", falls), series("accuracy", [0.19 + 0.01 * (i % 2) for i in range(126)])
+    )
+    assert 0.95 < float(np.median(falls[-42:])) / math.log(5) < 1.005
+    assert is_clean(judge("TP-CHANCE", one))
+
+
+def test_an_accuracy_far_below_the_guess_does_not_confirm_the_classes() -> None:
+    """As that of whole sequences, of which one in thirty was right."""
+    assert skipped(judge("TP-CHANCE", guessing(math.log(5), 0.03))) is Skip.UNDECIDED
+    declared = judge("TP-CHANCE", guessing(math.log(5), 0.03, Facts(num_classes=5)))
+    assert level(declared) == (Level.FAIL, "")
+
+
 def test_without_an_accuracy_only_declared_classes_count() -> None:
     assert skipped(judge("TP-CHANCE", guessing(2.3026, None))) is Skip.UNDECIDED
     declared = judge("TP-CHANCE", guessing(2.3026, None, Facts(num_classes=10)))

@@ -539,7 +539,10 @@ def _lows(mask: Mask) -> tuple[int, int]:
         guards=(
             "Two measurements must agree: loss from 0.95 to 1.005 of ln C, and accuracy at most"
             " 1.2 times 1/C. The loss alone, with declared classes, is a warning.",
-            "An accuracy that rises beyond doubt is learning.",
+            "An accuracy that rises beyond doubt is learning, and so is a loss that passes through"
+            " ln C: the last tenth must be there too.",
+            "An accuracy below half of 1/C does not confirm a number of classes that only the loss"
+            " points to.",
             "A log of less than 90 % of the declared run may show a plateau at the start.",
             "At most 1,000 classes: beyond that the logarithm points to no single number.",
         ),
@@ -575,6 +578,8 @@ def chance(
     if classes is None or classes < 2 or end < above * math.log(classes):
         return Clean(measured)
     measured |= {"classes": classes, "guess": math.log(classes), "hit": 1 / classes}
+    if median(loss.values[-max(3, len(loss) // 10) :]) < above * math.log(classes):
+        return Clean(measured)
     accuracies = [m for m in metrics if _is_accuracy(m)]
     if not accuracies:
         return _by_declaration(loss, facts, measured)
@@ -582,6 +587,8 @@ def chance(
     measured |= {"accuracy": best.tag, "reached": _reached(best)}
     if _reached(best) > better / classes or any(map(improved, accuracies)):
         return Clean(measured)
+    if facts.num_classes is None and _reached(best) < AGREES / classes:
+        return Undecided(measured)
     if facts.max_epochs and loss.column.axis is Axis.EPOCH:
         measured["seen"] = float(loss.steps[-1] + 1) / facts.max_epochs
     elif facts.max_steps and loss.column.axis is Axis.STEP:
@@ -599,6 +606,10 @@ def _classes(end: float, above: float) -> int | None:
     classes = max(2, round(math.exp(end)))
     return classes if above <= end / math.log(classes) <= 1.005 else None
 
+
+AGREES = 0.5
+"""Share of 1/C that an accuracy must reach to confirm a number of classes that is read off the
+loss: one far below says that the number is another."""
 
 SUM_OF_TERMS = 1.05
 """A loss beyond this times ln C is no mean cross entropy over C classes: a sum of several terms,
