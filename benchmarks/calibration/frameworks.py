@@ -140,9 +140,11 @@ def _curve(rng: np.random.Generator, examples: int) -> Task:
 
 
 def _split(model: nn.Module, x: Tensor, y: Tensor, classes: int, floor: float) -> Task:
-    parts = (slice(2 * HELD, None), slice(0, HELD), slice(HELD, 2 * HELD))
-    splits = [TensorDataset(x[part], y[part]) for part in parts]
-    return Task(model, *splits, classes, floor)
+    def part(of: slice) -> TensorDataset:
+        return TensorDataset(x[of], y[of])
+
+    train, held, third = slice(2 * HELD, None), slice(0, HELD), slice(HELD, 2 * HELD)
+    return Task(model, part(train), part(held), part(third), classes, floor)
 
 
 TASKS: Mapping[str, Callable[[np.random.Generator, int], Task]] = {
@@ -252,12 +254,13 @@ def _scheduler(
     optimizer: torch.optim.Optimizer, setting: Setting
 ) -> torch.optim.lr_scheduler.LRScheduler:
     warmup = setting.steps // 20
-    return transformers.get_scheduler(
+    made: torch.optim.lr_scheduler.LRScheduler = transformers.get_scheduler(
         setting.schedule if setting.schedule != "constant" else "constant_with_warmup",
         optimizer,
         num_warmup_steps=warmup,
         num_training_steps=setting.steps,
     )
+    return made
 
 
 # --- frameworks ---------------------------------------------------------------------------------
