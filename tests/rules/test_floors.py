@@ -103,3 +103,47 @@ def test_without_an_accuracy_it_is_not_decided() -> None:
 
 def test_a_loss_on_its_way_through_the_floor_is_clean() -> None:
     assert is_clean(twice(np.linspace(2.3, 1.46, 90)))
+
+
+# --- the first loss -------------------------------------------------------------------------------
+
+FIRST = "TP-FIRST-LOSS"
+
+
+def started(
+    first: float, classes: int | None = 10, steps: range | None = None, **more: int
+) -> Cell:
+    facts = Facts(num_classes=classes, **more)  # type: ignore[arg-type]
+    values = np.concatenate(([first], learning(40, 2.2, 0.5)))
+    return judge(FIRST, view(series("loss", values.tolist(), steps), facts=facts))
+
+
+def test_a_first_loss_far_above_that_of_a_guess_is_a_warning() -> None:
+    cell = started(9.2)
+    assert level(cell) == (Level.WARN, "")
+    assert "starts at 9.2, 4 times the 2.303 of an even guess" in prose(cell).message
+
+
+def test_a_low_start_is_a_note() -> None:
+    assert level(started(0.4)) == (Level.INFO, "low")
+
+
+@pytest.mark.parametrize("first", [2.3, 2.9, 1.5])
+def test_a_first_loss_near_that_of_a_guess_is_clean(first: float) -> None:
+    assert is_clean(started(first))
+
+
+def test_a_mean_of_many_steps_or_undeclared_classes_are_not_judged() -> None:
+    assert skipped(started(9.2, steps=range(10, 411, 10))) is Skip.NEED_DEGENERATE
+    assert skipped(started(9.2, logging_steps=10)) is Skip.NEED_DEGENERATE
+    assert skipped(started(9.2, classes=None)) is Skip.NEED_ABSENT
+    assert skipped(started(9.2, classes=1)) is Skip.NEED_DEGENERATE
+
+
+def test_a_log_without_its_start_has_no_first_loss() -> None:
+    assert skipped(started(9.2, steps=range(500, 541))) is Skip.START_MISSING
+
+
+def test_a_part_of_a_loss_is_not_compared_with_a_guess() -> None:
+    one = view(series("loss_cls", [9.2] * 20), facts=Facts(num_classes=10))
+    assert skipped(judge(FIRST, one)) is Skip.NEED_DEGENERATE

@@ -5,7 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from trainproof.model.data import Axis, Direction, Floats, Identity, Regime, Role, Series, Split
+from trainproof.model.data import (
+    Axis,
+    Direction,
+    Floats,
+    Identity,
+    Regime,
+    Role,
+    RunView,
+    Series,
+    Split,
+)
 from trainproof.model.outcome import Level, Skip
 from trainproof.rules.examples import series, view
 
@@ -214,3 +224,25 @@ def test_zeros_without_a_loss_that_fell_are_not_decided() -> None:
 def test_four_zeros_are_clean() -> None:
     values = np.concatenate([np.full(16, 0.4), np.zeros(4)])
     assert is_clean(judge(ZERO, view(trained(), metric("eval_map", values))))
+
+
+def wrong(rates: list[float], tag: str = "wer") -> RunView:
+    train = series("loss", learning(100).tolist())
+    return view(train, metric(tag, np.array(rates), Direction.LOWER))
+
+
+@pytest.mark.parametrize("worst", [1.0, 100.0])
+def test_an_error_rate_at_its_worst_while_the_loss_falls_is_a_warning(worst: float) -> None:
+    cell = judge(ZERO, wrong([worst] * 20))
+    assert level(cell) == (Level.WARN, "all-wrong")
+    assert f"exactly {worst:g}, all wrong" in prose(cell).message
+
+
+def test_blanks_at_the_start_and_other_rates_are_clean() -> None:
+    assert is_clean(judge(ZERO, wrong([100.0] * 6 + [80.0, 60.0, 50.0, 40.0])))
+    assert is_clean(judge(ZERO, wrong([40.0] * 20)))
+    assert is_clean(judge(ZERO, wrong([60.0] * 14 + [100.0] * 6)))
+
+
+def test_other_metrics_that_should_fall_are_not_judged() -> None:
+    assert skipped(judge(ZERO, wrong([1.0] * 20, "perplexity"))) is Skip.NEED_DEGENERATE

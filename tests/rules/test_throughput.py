@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trainproof.model.data import Floats, Identity, Role, Split
+from trainproof.model.data import Floats, Identity, Role, RunView, Split
 from trainproof.model.outcome import Level, Skip
 from trainproof.rules.examples import series, view
 
@@ -106,3 +106,37 @@ def test_an_idle_accelerator_is_a_note() -> None:
     cell = judge("TP-GPU-UTIL", view(series("gpu_util", [0.2] * 30)))
     assert level(cell) == (Level.INFO, "")
     assert prose(cell).message == "gpu_util is 20 % in the median, from step 1 to 30."
+
+
+# --- growth ---------------------------------------------------------------------------------------
+
+GROWTH = "TP-STEP-TIME-GROWTH"
+
+
+def stepping(values: Floats) -> RunView:
+    return view(series("step_time", (values * (1 + 0.05 * noise(len(values)))).tolist()))
+
+
+def test_steps_that_take_longer_and_longer_are_a_warning() -> None:
+    cell = judge(GROWTH, stepping(np.linspace(0.1, 0.2, 300)))
+    assert level(cell) == (Level.WARN, "")
+    assert cell.hits[0].evidence.measured["times"] == pytest.approx(1.9, abs=0.1)
+    assert cell.hits[0].evidence.measured["slope"] == pytest.approx(0.33, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.full(300, 0.1),
+        np.linspace(0.1, 0.12, 300),  # a fifth
+        np.linspace(0.2, 0.1, 300),  # faster
+        np.where(np.arange(300) < 250, 0.1, 0.2),  # one change, late
+        np.where(np.arange(300) < 10, 0.01, 0.1),  # compilation
+    ],
+)
+def test_these_step_times_do_not_grow_all_along(values: Floats) -> None:
+    assert is_clean(judge(GROWTH, stepping(values)))
+
+
+def test_a_hundred_rows_are_too_few() -> None:
+    assert skipped(judge(GROWTH, stepping(np.linspace(0.1, 0.2, 100)))) is Skip.NEED_TOO_SHORT

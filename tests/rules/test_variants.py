@@ -196,8 +196,11 @@ PLACED: Mapping[str, Place] = {
 
 DISGUISES = list(product(WRITTEN, PLACED))
 
-FIRST_STEPS = {"TP-SEED-START": {"every 1000 steps"}}
-"""Looks at the first twenty steps, and they are not in the log."""
+FIRST_STEPS = {
+    "TP-SEED-START": {"every 1000 steps"},
+    "TP-FIRST-LOSS": {"every 10 steps", "every 1000 steps"},
+}
+"""Look at the first steps, and those are not in the log: there they may decide nothing."""
 
 
 def disguised(view: RunView, written: str, placed: str) -> RunView:
@@ -216,7 +219,8 @@ def test_there_are_enough_of_them() -> None:
 def test_a_silent_example_is_silent_in_every_disguise(rule: Rule) -> None:
     for disguise in DISGUISES:
         cell = evaluate(rule, disguised(rule.silent.view, *disguise), {})
-        assert cell.state is State.CLEAN, disguise
+        undecided = disguise[1] in FIRST_STEPS.get(rule.info.id, ()) and not cell.hits
+        assert cell.state is State.CLEAN or undecided, disguise
 
 
 @every_rule

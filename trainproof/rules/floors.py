@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Annotated
 
 import numpy as np
 
-from trainproof.model.data import Facts, Regime, Role, Series, Split
-from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Undecided, Value
+from trainproof.model.data import Axis, Facts, Regime, Role, Series, Split
+from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
 from trainproof.model.rule import Doc, Variant
 
 from .constants import CLAMPS, EXACTLY, LEAST_FLOAT, clamp_at, softmax_twice
@@ -184,3 +185,76 @@ def _accuracy(metrics: Iterable[Series], split: Split) -> Series | None:
         if one.split is split and "acc" in one.tag.lower() and not screen(one).nonfinite
     )
     return max(found, key=len, default=None)
+
+
+@rule(
+    id="TP-FIRST-LOSS",
+    title="The first loss is not that of a guess",
+    level=Level.WARN,
+    message="{series} starts at {first:.4g}, {times:.3g} times the {guess:.4g} of an even guess"
+    " among the {classes} declared classes.",
+    evidence="The first of {points} values, at step {first_step} (from {most:g} times on it"
+    " counts).",
+    needs={
+        "loss": Each((Role.LOSS,), Split.TRAIN, points=5, which=Which.PRINCIPAL, from_start=True),
+        "facts": Declared("num_classes"),
+    },
+    measures={
+        "points": "values logged",
+        "classes": "declared number of classes",
+        "guess": "natural logarithm of that number",
+        "first": "the first value",
+        "times": "first over guess",
+    },
+    variants={
+        "low": Variant(
+            Level.INFO,
+            "{series} starts at {first:.4g}, well below the {guess:.4g} of an even guess among the"
+            " {classes} declared classes.",
+            "The first of {points} values, at step {first_step}: a model that was trained before"
+            " starts like this, and so does one that is shown the answer.",
+        )
+    },
+    doc=Doc(
+        measures="The first logged loss against ln C, for C declared classes.",
+        means="Outputs are large before anything was learned, or what is logged is no mean over the"
+        " samples: the scale of initial weights, or of the loss, is not the usual one.",
+        does_not_mean="That training fails: most runs recover from it within a few steps.",
+        guards=(
+            "Only where classes are declared and the first step is logged by itself; the mean of"
+            " many steps is not judged.",
+            "One and a half times the guess at least. A low start is a note: it is usual in"
+            " fine-tuning.",
+            "Parts of a loss, adversarial and reinforcement training are out of scope.",
+        ),
+        references=("TheDeepChecker 2023: initial loss against -ln(1/C)",),
+    ),
+    not_for=(*GAMES, Regime.PREFERENCE),
+    fires=Example(
+        "9.2 among ten classes",
+        view(series("loss", falling(40, 9.2, 0.5)), facts=Facts(num_classes=10)),
+    ),
+    silent=Example(
+        "2.3 among ten classes",
+        view(series("loss", falling(40, 2.3, 0.5)), facts=Facts(num_classes=10)),
+    ),
+)
+def first_loss(
+    loss: Series,
+    facts: Facts,
+    *,
+    most: Annotated[float, Bound("ratio", "to the loss of an even guess", ge=1)] = 1.5,
+    least: Annotated[float, Bound("ratio", "below it a start is low", ge=0, le=1)] = 0.5,
+) -> Outcome:
+    classes, first = facts.num_classes or 0, float(loss.values[0])
+    measured: dict[str, Value] = {"points": len(loss), "classes": classes, "first": first}
+    alone = loss.column.axis is Axis.STEP and loss.steps[0] <= 1 and (facts.logging_steps or 1) == 1
+    if classes < 2 or loss.identity.component is not None or not alone:
+        return Undecided(measured, Skip.NEED_DEGENERATE)
+    guess = math.log(classes)
+    measured |= {"guess": guess, "times": first / guess}
+    if first >= most * guess:
+        return Fired((Evidence(where(loss, 0, 0), measured),))
+    if 0 <= first < least * guess:
+        return Fired((Evidence(where(loss, 0, 0), measured, "low"),))
+    return Clean(measured)

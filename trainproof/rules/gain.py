@@ -23,6 +23,8 @@ improved beyond doubt speaks against it."""
 FEWEST = 6
 """Evaluations from which on one can say that nothing was gained."""
 
+ERROR_RATES = frozenset({"wer", "cer", "per", "word_error_rate", "char_error_rate"})
+
 METRICS = Companions(Role.METRIC, Split.EVAL)
 TRAINING = Companions(Role.LOSS, Split.TRAIN)
 
@@ -238,7 +240,8 @@ def contradiction(
     },
     measures={
         "points": "evaluations logged",
-        "zeros": "evaluations at the end that are exactly 0",
+        "zeros": "evaluations at the end that are exactly 0, or at the greatest error",
+        "worst": "the error rate at which everything is wrong: 1 or 100",
         "share": "steps that they cover over all steps of the series",
         "train": "the training loss of the same execution",
         "train_first": "its level at the start",
@@ -246,20 +249,29 @@ def contradiction(
         "other": "another held-out metric that is not 0",
     },
     variants={
+        "all-wrong": Variant(
+            Level.WARN,
+            "{series} is exactly {worst:g}, all wrong, on the last {zeros} evaluations, from step"
+            " {first_step} on, while {train} fell from {train_first:.4g} to {train_last:.4g}.",
+            "{zeros} of {points} evaluations (from {evaluations} on they count), over {share:.0%}"
+            " of the run (half of it counts).",
+        ),
         "one-of-several": Variant(
             Level.INFO,
             "{series} is exactly 0 on the last {zeros} evaluations, while {other} is not.",
             "{zeros} of {points} evaluations, over {share:.0%} of the run.",
-        )
+        ),
     },
     doc=Doc(
-        measures="How many of the last evaluations of a metric that should rise are exactly 0.",
+        measures="How many of the last evaluations of a metric that should rise are exactly 0; of"
+        " an error rate, exactly 1 or 100.",
         means="The model learns something that the evaluation does not see: no prediction passes"
         " the threshold, or outputs and labels are not matched as they should be.",
         does_not_mean="That the model is useless: the fault may be the evaluation's.",
         guards=(
-            "Only metrics for which higher is better; values below 0, as for classes without any"
-            " object, are not 0.",
+            "Values below 0, as for classes without any object, are not 0. Error rates (word,"
+            " character or phone) only over half of the run: a model that learns to align begins"
+            " with blanks.",
             "Five evaluations over a tenth of the run at least, and a training loss that fell"
             " beyond doubt: without one nothing is judged.",
             "Another held-out metric above 0 makes it a note.",
@@ -284,10 +296,17 @@ def metric_zero(
     evaluations: Annotated[int, Bound("evaluations", "zeros at the end that count", ge=3)] = 5,
     covered: Annotated[float, Bound("share", "of the run that they must cover", ge=0)] = 0.1,
 ) -> Outcome:
-    zeros = stretches(metric.values == 0).tail
+    rate = metric.identity.base in ERROR_RATES
+    worst = float(metric.values[-1]) if rate else 0.0
+    zeros = stretches(metric.values == worst).tail
     measured: dict[str, Value] = {"points": len(metric), "zeros": zeros}
-    if not higher_is_better(metric):
+    if not higher_is_better(metric) and not rate:
         return Undecided(measured, Skip.NEED_DEGENERATE)
+    if rate:
+        measured["worst"] = worst
+        covered = max(covered, 0.5)
+    if rate and worst not in (1.0, 100.0):
+        return Clean(measured)
     span = float(metric.steps[-1] - metric.steps[0])
     since = float(metric.steps[-1] - metric.steps[-max(1, zeros)])
     measured["share"] = since / span if span > 0 else 0.0
@@ -302,7 +321,7 @@ def metric_zero(
         return Undecided(measured)
     seen = profile(loss)
     measured |= {"train": loss.tag, "train_first": seen.first, "train_last": seen.last}
-    return Fired((Evidence(place, measured),))
+    return Fired((Evidence(place, measured, "all-wrong" if rate else ""),))
 
 
 def _above_zero(metric: Series) -> bool:

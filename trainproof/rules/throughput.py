@@ -12,7 +12,7 @@ from trainproof.model.rule import Doc
 
 from .examples import series, view
 from .interface import Bound, Companion, Each, Example, rule, where
-from .statistics import higher_p, median, shared_steps
+from .statistics import higher_p, measure, median, shared_steps, theil_sen
 
 SPEEDS = (Role.STEP_TIME, Role.THROUGHPUT)
 
@@ -76,6 +76,69 @@ def slower(
     if float(measured["p"]) > 1e-3:
         return Undecided(measured)
     return Fired((Evidence(where(speed, count - count // 5), measured),))
+
+
+@rule(
+    id="TP-STEP-TIME-GROWTH",
+    title="Steps take longer and longer",
+    level=Level.WARN,
+    message="{series} grows all along: from {first:.4g} to {last:.4g}, {times:.3g}-fold.",
+    evidence="Levels of the first and the last of twenty parts of {judged} rows, the first 5 % left"
+    " out; Mann-Kendall p of a rise: {p:.2g}; median slope {slope:.3g} a thousand steps (a growth"
+    " by {least:g} counts).",
+    needs={"time": Each((Role.STEP_TIME,), Split.TRAIN, points=110)},
+    measures={
+        "points": "values logged",
+        "judged": "values after the first 5 %",
+        "first": "level of the first part, a median",
+        "last": "level of the last part, a median",
+        "times": "last over first",
+        "p": "one-sided Mann-Kendall p of a rise, over block medians",
+        "slope": "Theil-Sen slope between block medians, per 1,000 steps",
+    },
+    doc=Doc(
+        measures="The trend of the step time over twenty parts of the log.",
+        means="Something accumulates: a graph that is kept, a list that grows, a store that fills.",
+        does_not_mean="That it is a leak: a curriculum of longer sequences looks the same.",
+        guards=(
+            "A growth by 30 % and an established trend (p < 0.001) through all of the log; a single"
+            " change of speed is judged by TP-STEP-CLIFF.",
+            "The first 5 % (compilation, caches) are left out, 100 rows at least remain.",
+        ),
+        references=("neural-enhance #23, CARN #12: steps that slow down all along",),
+    ),
+    fires=Example(
+        "twice as long at the end",
+        view(series("step_time", [0.1 * (1 + i / 200) + 0.002 * (i % 3) for i in range(200)])),
+    ),
+    silent=Example("a steady step time", view(series("step_time", [0.1, 0.11, 0.09] * 50))),
+)
+def longer_steps(
+    time: Series,
+    *,
+    least: Annotated[float, Bound("ratio", "of the last part over the first", ge=1)] = 1.3,
+    likely: Annotated[float, Bound("p", "below it a rise is established", ge=0, le=1)] = 1e-3,
+) -> Outcome:
+    values = time.values[len(time) // 20 :]
+    seen = measure(values)
+    half = median(seen.medians[len(seen.medians) // 2 - 2 : len(seen.medians) // 2 + 2])
+    span = float(time.steps[-1] - time.steps[len(time) // 20]) / seen.blocks
+    measured: dict[str, Value] = {
+        "points": len(time),
+        "judged": len(values),
+        "first": seen.first,
+        "last": seen.last,
+        "p": seen.p_rise,
+        "times": seen.last / seen.first if seen.first > 0 else 0.0,
+        "slope": 1000 * theil_sen(seen.medians) / span if span > 0 else 0.0,
+    }
+    if not seen.first > 0:
+        return Undecided(measured)
+    grown = seen.last >= least * seen.first and seen.last - seen.first > 3 * seen.error
+    steady = seen.first + 0.2 * (seen.last - seen.first) < half < seen.last
+    if not (grown and steady and seen.p_rise < likely):
+        return Clean(measured)
+    return Fired((Evidence(where(time), measured),))
 
 
 @rule(
