@@ -240,7 +240,7 @@ _SHARED_EVIDENCE = "First at {places}; the first one is {trained}, a training ro
     evidence=_SHARED_EVIDENCE,
     needs={"overlap": Part("overlap", "held-out rows, of --eval or beside the training rows")},
     measures={
-        "compared": "held-out rows of 20 characters or more",
+        "compared": "held-out rows of 20 characters or more besides white space",
         "short": "shorter ones, which are not compared",
         "count": "held-out rows whose text is a training row's",
         "share": "their share",
@@ -254,7 +254,7 @@ _SHARED_EVIDENCE = "First at {places}; the first one is {trained}, a training ro
         " says little about new data.",
         does_not_mean="That other rows are clean: a paraphrase is not seen.",
         guards=(
-            "Rows of fewer than 20 characters are not compared.",
+            "Rows of fewer than 20 characters besides white space are not compared.",
             "A shared prompt with another answer is no overlap.",
             "In a directory, names with train beside test, valid, val, dev or eval make the split.",
         ),
