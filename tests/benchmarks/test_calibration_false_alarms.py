@@ -1,4 +1,4 @@
-"""False alarms that the calibration found and a change silenced: trained again, they stay silent."""
+"""False alarms that the calibration found and a change silenced, trained again."""
 
 from __future__ import annotations
 
