@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.saved import safetensors_bytes, torch_bytes, write
-from trainproof.checkpointing import Found, counterparts, find, predecessors
+from trainproof.checkpointing import Found, counterparts, find, homes, is_saved, predecessors
 from trainproof.model.artifact import Artifact, Content, Kind, Run, Unjudged
 from trainproof.model.rule import SubjectKind
 from trainproof.stores import open_store
@@ -117,3 +117,61 @@ def test_one_reference_is_compared_with_all_and_several_by_place() -> None:
     assert counterparts(new, old[1:]) == {new[0]: old[1], new[1]: old[1]}
     assert counterparts(new, old) == {new[0]: old[0]}
     assert counterparts(new, new[:1]) == {new[1]: new[0]}
+
+
+# --- which run keeps it
+
+
+def log(path: str, id: str) -> Run:
+    return Run(id, "/r", (Artifact("/r", path, 1, Kind.LOG, "jsonl"),))
+
+
+def home_of(checkpoint: str, *runs: Run) -> str | None:
+    found = homes([made(checkpoint)], runs)
+    return next((run.id for run in found.values()), None)
+
+
+def test_a_checkpoint_belongs_to_the_run_of_the_nearest_directory_above_it() -> None:
+    outer, inner = log("log.jsonl", "."), log("a/log.jsonl", "a")
+    assert home_of("a/weights/best.pt", outer, inner) == "a"
+    assert home_of("b/best.pt", outer, inner) == "."
+    assert home_of("best.pt", outer) == "."
+
+
+def test_it_may_lie_beside_the_directory_of_the_only_log() -> None:
+    run = log("exp/logs/version_0/metrics.csv", "exp/logs/version_0")
+    for name in ("checkpoints/last.ckpt", "weights/a.pt", "checkpoint-500/model.bin", "last.ckpt"):
+        assert home_of(f"exp/{name}", run) == "exp/logs/version_0"
+    assert home_of("exp/pretrained/base.pt", run) is None
+    other = log("exp/logs/version_1/metrics.csv", "exp/logs/version_1")
+    assert home_of("exp/checkpoints/last.ckpt", run, other) is None
+
+
+def test_a_set_of_files_belongs_to_the_run_whose_log_lies_in_it() -> None:
+    run = log("out/checkpoint-5/trainer_state.json", "out")
+    file = Artifact("/r", "out/checkpoint-5/model.safetensors", 1, Kind.CHECKPOINT, "checkpoint")
+    together = Run("out/checkpoint-5", "/r", (file,), SubjectKind.CHECKPOINT)
+    assert homes([together], [run]) == {together: run}
+
+
+def test_names_of_data_promise_no_checkpoint() -> None:
+    kept = (
+        "epoch=3-val_loss=0.32.ckpt",
+        "best_train.pt",
+        "model.pt",
+        "a/step_5.safetensors",
+        "last.ckpt",
+        "pytorch_model.bin",
+        "__0_0.distcp",
+    )
+    assert all(map(is_saved, kept))
+    passed = (
+        "test.pt",
+        "train_data.pt",
+        "predictions.pth",
+        "x.npz",
+        "x.pkl",
+        "features.bin",
+        "cache-1.pt",
+    )
+    assert not any(map(is_saved, passed))

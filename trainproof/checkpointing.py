@@ -102,8 +102,8 @@ def _unmistakable(head: bytes) -> bool:
 _SAVED = frozenset({"pt", "pth", "ckpt", "bin", "safetensors", "distcp", "gguf"})
 """Suffixes under which a training keeps checkpoints, and hardly anything else."""
 _DATA = re.compile(
-    r"(^|[._-])(data|dataset|train|val|test|preds?|predictions?|logits|outputs?|features?|samples?"
-    r"|targets?|labels?|cache|replay|buffer)([._-]|$)"
+    r"^(train|val|valid|test|dev)([._-]|$)|(^|[._-])(data|dataset|preds?|predictions?|logits|outputs?"
+    r"|features?|samples?|targets?|labels?|cache|replay|buffer)([._-]|$)"
 )
 """Words in the names of tensors that were saved and are no state of a training."""
 

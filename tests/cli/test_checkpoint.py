@@ -101,3 +101,20 @@ def test_a_report_never_overwrites_what_is_compared_with(saved: Path) -> None:
     before = path.read_bytes()
     assert run("checkpoint", saved / "good.pt", "--against", path, "--json", path).returncode == 2
     assert path.read_bytes() == before
+
+
+def test_an_audit_judges_the_checkpoints_of_a_run_unless_told_not_to(tmp_path: Path) -> None:
+    rows = (f'{{"step": {step}, "loss": {2 - step / 100}}}\n' for step in range(1, 61))
+    write(tmp_path / "log.jsonl", "".join(rows).encode())
+    write(tmp_path / "step_60.pt", torch_bytes({"w.weight": [math.nan, 1.0]}))
+    done = run("audit", ".", cwd=tmp_path)
+    assert (done.returncode, "1 run and 1 checkpoint" in done.stdout) == (1, True)
+    assert run("audit", ".", "--no-checkpoints", cwd=tmp_path).returncode == 0
+    assert run("audit", ".", "--checkpoints", "structure", cwd=tmp_path).returncode == 0
+    limited = run("audit", ".", "--checkpoint-limit", "1", "--json", "-", cwd=tmp_path)
+    (subject,) = (s for s in json.loads(limited.stdout)["reports"] if s["kind"] == "checkpoint")
+    assert subject["checks"]["details"]["TP-CKPT-NAN"]["skip"] == "budget"
+    assert run("audit", ".", "--checkpoints", "half", cwd=tmp_path).returncode == 2
+    text = run("doctor", ".", cwd=tmp_path).stdout
+    assert "Checkpoints: 1" in text
+    assert "FAIL  step_60.pt: step 60, 1 file, " in text
