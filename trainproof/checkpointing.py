@@ -84,7 +84,7 @@ def _look(
 
 def _is_vague(path: str, head: bytes) -> bool:
     """A generic name over a content that says nothing: most often not a checkpoint at all."""
-    generic = path.lower().endswith((".bin", ".weights"))
+    generic = path.lower().endswith((".bin", ".weights", ".index"))
     return generic and layout_of(path, head) is Layout.UNKNOWN
 
 

@@ -63,11 +63,13 @@ def test_bytes_after_the_end_are_odd():
 
 
 def test_nesting_and_counts_end_at_limits():
-    deep = b"\x91" * 1000
+    deep = b"\x81\xa1a" + b"\x91" * 1000
     assert [one.code for one in read(deep, "m.msgpack").faults] == [FaultCode.TOO_LARGE]
-    many = read(b"\xdd\x00\x00\x10\x00" + bytes(4096), "m.msgpack", limits=Limits(fields=100))
+    many = read(
+        b"\x81\xa1a\xdd\x00\x00\x10\x00" + bytes(4096), "m.msgpack", limits=Limits(fields=100)
+    )
     assert [one.code for one in many.faults] == [FaultCode.TOO_LARGE]
 
 
 def test_a_code_that_does_not_exist_is_damage():
-    assert [one.code for one in read(b"\xc1", "m.msgpack").faults] == [FaultCode.CORRUPT]
+    assert [one.code for one in read(b"\x81\xa1a\xc1", "m.msgpack").faults] == [FaultCode.CORRUPT]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.checkpoints import read
-from trainproof.model.tensors import Extent, Layout, Scalar
+from trainproof.model.tensors import DefectCode, Extent, Layout, Scalar
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,22 @@ def test_nothing_is_passed_that_was_not_read(data: bytes, layout: Layout) -> Non
     assert (got.facts.layout, got.facts.extent) == (layout, Extent.NOT_CHECKED)
     assert got.facts.reason
     assert got.tensors == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("faiss.index", b"IxFl" + bytes(40)),
+        ("notes.onnx", b"no model"),
+        ("words.msgpack", b"\xa5hello"),
+        ("_METADATA", b"PAR1"),
+    ],
+)
+def test_a_name_alone_makes_no_layout(name: str, data: bytes) -> None:
+    got = read(data, name)
+    assert got.facts.layout not in (Layout.TF_INDEX, Layout.ONNX, Layout.MSGPACK, Layout.OCDBT)
+    assert got.facts.extent is Extent.NOT_CHECKED
+    assert DefectCode.TRUNCATED not in got.codes
 
 
 def test_a_git_lfs_pointer_names_the_file_that_is_meant() -> None:

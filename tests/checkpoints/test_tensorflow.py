@@ -62,7 +62,7 @@ def test_an_index_that_is_cut_says_so():
 
 def test_a_damaged_key_is_a_fault():
     broken = bytearray(index(a=entry(FLOAT, [3], 0, VALUES)))
-    broken[0] = 9  # shares nine bytes with a key that is not there
+    broken[5] = 9  # shares nine bytes with the key before it, which is empty
     made = read(bytes(broken), "ckpt-1.index")
     assert [one.detail for one in made.faults] == ["a key of the table is damaged"]
 

@@ -65,20 +65,27 @@ def _as_bytes(codes: bytes) -> tuple[bytes, ...]:
     return tuple(bytes([code]) for code in codes)
 
 
+_NAMED: tuple[tuple[str, tuple[bytes, ...], Layout], ...] = (
+    (".onnx", (b"\x08", *(bytes([field << 3 | 2]) for field in range(2, 9))), Layout.ONNX),
+    (".msgpack", tuple(bytes([code]) for code in (*range(0x80, 0x90), 0xDE, 0xDF)), Layout.MSGPACK),
+)
+"""Ends of names, and the first bytes of such a file: a field of the model, a mapping. An index of
+TensorFlow begins with an empty key, whose value begins with the number of data files."""
+
 _PACKED = (".joblib", ".pkl", ".pickle", ".z", ".model", ".sav")
 """Names under which joblib leaves what zlib has packed, whose mark is one letter only."""
 
 
 def _by_name(path: str, head: bytes) -> Layout | None:
     """Formats without a mark of their own."""
-    for end, layout in ((".onnx", Layout.ONNX), (".msgpack", Layout.MSGPACK)):
-        if path.endswith(end):
+    for end, starts, layout in _NAMED:
+        if path.endswith(end) and head.startswith(starts):
             return layout
     name = path.rpartition("/")[2]
     if name == "_metadata" and head[:1] == b"{":
         return Layout.OCDBT
     if head[:1] == b"\x78" and name.endswith(_PACKED):
         return Layout.COMPRESSED
-    if name.endswith(".index"):
+    if name.endswith(".index") and head[:2] == bytes(2) and head[3:4] == b"\x08":
         return Layout.TF_INDEX
     return Layout.TF_DATA if ".data-" in name else None
