@@ -6,7 +6,17 @@ from itertools import accumulate
 import numpy as np
 import pytest
 
-from trainproof.model.data import Direction, Floats, Identity, Regime, Role, RunView, Series, Split
+from trainproof.model.data import (
+    Direction,
+    Floats,
+    Identity,
+    Regime,
+    Rewind,
+    Role,
+    RunView,
+    Series,
+    Split,
+)
 from trainproof.model.outcome import Level, Skip
 from trainproof.rules.examples import falling, series, view
 
@@ -540,3 +550,46 @@ def test_noise_that_remembers_its_neighbours_is_no_divergence() -> None:
         judged = judge("TP-DIVERGE", view(series("loss", (2 + 0.1 * walk).tolist())))
         found += any(hit.level is Level.FAIL for hit in judged.hits)
     assert found == 0
+
+
+# --- TP-LEVEL-SHIFT ------------------------------------------------------------------------------
+
+SHIFT = "TP-LEVEL-SHIFT"
+
+
+def shifted(by: float, count: int = 400, at: int = 200) -> Floats:
+    """A falling loss that is higher by ``by`` from row ``at`` on."""
+    return learning(count, 4, 1.5) + by * (np.arange(count) >= at)
+
+
+def test_a_rise_that_stays_is_a_warning_and_says_where() -> None:
+    cell = judge(SHIFT, view(loss(shifted(1.0))))
+    assert level(cell) == (Level.WARN, "")
+    found = cell.hits[0].evidence.measured
+    assert found["at_step"] == 201
+    assert (found["stays"], found["blocks"]) == (10, 20)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_learning_flat_noise_and_turning_points_are_no_shift(seed: int) -> None:
+    turned = np.concatenate((learning(200, 4, 1, seed=seed), np.linspace(1, 3, 200)))
+    for values in (learning(400, seed=seed), flat(400, cv=0.2, seed=seed), turned):
+        assert is_clean(judge(SHIFT, view(loss(values))))
+    wandering = view(loss(2 * (1 + 0.1 * remembering(400, 0.95, seed))))
+    assert is_clean(judge(SHIFT, wandering))
+
+
+def test_a_spike_and_a_fall_are_no_shift() -> None:
+    spike = shifted(0.0)
+    spike[200:220] += 3
+    assert is_clean(judge(SHIFT, view(loss(spike))))
+    assert is_clean(judge(SHIFT, view(loss(shifted(-0.8)))))
+
+
+def test_a_restart_of_the_rate_or_a_resume_explains_it() -> None:
+    rate = series("learning_rate", np.where(np.arange(400) < 195, 1e-4, 1e-3).tolist())
+    assert skipped(judge(SHIFT, view(loss(shifted(1.0)), rate))) is Skip.UNDECIDED
+    resumed = view(loss(shifted(1.0)), rewinds=(Rewind("log.jsonl", 200, 201, True),))
+    assert skipped(judge(SHIFT, resumed)) is Skip.UNDECIDED
+    elsewhere = view(loss(shifted(1.0)), rewinds=(Rewind("log.jsonl", 50, 51, True),))
+    assert level(judge(SHIFT, elsewhere)) == (Level.WARN, "")

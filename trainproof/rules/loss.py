@@ -7,12 +7,23 @@ from typing import Annotated
 
 import numpy as np
 
-from trainproof.model.data import Floats, Regime, Role, Series, Split
+from trainproof.model.data import Floats, Regime, Role, RunView, Series, Split
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
 from trainproof.model.rule import Doc, Variant
 
 from .examples import falling, series, view
-from .interface import Bound, Companion, Companions, Each, Example, Optional, Which, rule, where
+from .interface import (
+    Bound,
+    Companion,
+    Companions,
+    Each,
+    Example,
+    Optional,
+    Which,
+    Whole,
+    rule,
+    where,
+)
 from .shape import (
     GiveBack,
     Kept,
@@ -822,3 +833,104 @@ def _raised(loss: Series, lr: Series) -> Mask:
         lowest = np.minimum.reduce(before)
         raised[both.here] = (rates >= 2 * lowest) & (lowest < rates)
     return raised
+
+
+# --- a level that shifts ------------------------------------------------------------------------
+
+
+@rule(
+    id="TP-LEVEL-SHIFT",
+    title="The loss rises at once to another level",
+    level=Level.WARN,
+    message="{series} rises from {before:.4g} to {after:.4g} around step {at_step} and stays there"
+    " for {stays} of {blocks} parts of the log.",
+    evidence="The three parts after lie above the three before, by {errors:.3g} standard errors"
+    " (limit {least_errors:g}); neither the learning rate nor a resume explains it.",
+    needs={
+        "loss": Each((Role.LOSS,), Split.TRAIN, points=100, which=Which.PRINCIPAL),
+        "lr": Optional(Companion(Role.LR, points=5)),
+        "run": Whole(),
+    },
+    measures={
+        "points": "values judged",
+        "blocks": "equal parts of the log",
+        "before": "median level of the three parts before",
+        "after": "median level of the three parts after",
+        "at_step": "first step of the first part after the rise",
+        "stays": "parts from there on, one after the other, above all three before",
+        "errors": "the rise in standard errors of a level",
+        "shifts": "places at which three parts lie above the three before by so much",
+    },
+    doc=Doc(
+        measures="Twenty medians of equal parts: three that lie above the three before them by more"
+        " than six standard errors and a twentieth of the level, without a slope on either side.",
+        means="From one part to the next the loss is measured, or made, differently: another"
+        " objective, other data, other weights.",
+        does_not_mean="That anything was lost: a longer sequence or a harder stage of a curriculum"
+        " has a higher loss.",
+        guards=(
+            "Three parts after it and three before: a spike or a slow rise is none.",
+            "A learning rate that doubled around it, and a resume there, explain it: not judged.",
+            "A loss that ends up there is judged by TP-DIVERGE; this rule says where it began.",
+        ),
+        references=("parameter-golf, ByteJEPA: a switch of objectives; OneVision-Encoder PR #65",),
+    ),
+    not_for=NOT_SUPERVISED,
+    fires=Example(
+        "from 1 to 2 in the middle",
+        view(series("loss", [*falling(200, 2.0, 1.0), *falling(200, 2.0, 1.6)])),
+    ),
+    silent=Example("a falling loss", view(series("loss", falling(400)))),
+)
+def level_shift(
+    loss: Series,
+    lr: Series | None,
+    run: RunView,
+    *,
+    least_errors: Annotated[float, Bound("standard errors", "a rise must exceed", ge=1)] = 6.0,
+    share: Annotated[float, Bound("share", "of the level before: a smaller rise is none", ge=0)] = (
+        0.05
+    ),
+) -> Outcome:
+    seen = profile(loss)
+    levels = seen.medians
+    limit = least_errors * max(seen.error, seen.drift)
+    places = [at for at in range(3, len(levels) - 2) if _shifts(levels, at, limit, share)]
+    measured: dict[str, Value] = {
+        "points": len(loss),
+        "blocks": len(levels),
+        "shifts": len(places),
+    }
+    if not places:
+        return Clean(measured)
+    at = max(places, key=lambda place: float(levels[place] - levels[place - 1]))
+    before, after = median(levels[at - 3 : at]), median(levels[at : at + 3])
+    above = levels[at:] > levels[at - 3 : at].max()
+    measured |= {
+        "before": before,
+        "after": after,
+        "at_step": int(loss.steps[seen.edges[at]]),
+        "stays": int(np.argmin(above)) if not above.all() else len(above),
+        "errors": (after - before) / seen.error if seen.error > 0 else float("inf"),
+    }
+    span = loss.steps[seen.edges[at - 1]], loss.steps[min(seen.edges[at + 1], len(loss) - 1)]
+    if _explained(int(span[0]), int(span[1]), lr, run):
+        return Undecided(measured)
+    return Fired((Evidence(where(loss, seen.edges[at]), measured),))
+
+
+def _shifts(levels: Floats, at: int, limit: float, share: float) -> bool:
+    before, after = levels[at - 3 : at], levels[at : at + 3]
+    rise = float(after.min() - before.max())
+    calm = max(float(np.ptp(before)), float(np.ptp(after))) < 0.5 * rise
+    return calm and rise > max(limit, share * abs(float(before[-1])))
+
+
+def _explained(begin: int, end: int, lr: Series | None, run: RunView) -> bool:
+    """Whether the learning rate doubled, or training was resumed, between two steps."""
+    if any(begin <= rewind.to_step <= end for rewind in run.rewinds):
+        return True
+    if lr is None or screen(lr).nonfinite:
+        return False
+    near = lr.values[(lr.steps >= begin) & (lr.steps <= end)]
+    return len(near) > 1 and bool(near.max() >= 2 * near.min())
