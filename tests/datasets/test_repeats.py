@@ -36,6 +36,8 @@ def test_a_shared_prompt_or_another_image_is_no_repeat(tmp_path: Path) -> None:
         {"question": "What colour is it?", "answer": "blue", "image": "1.png"},
     ]
     assert measured(jsonl(tmp_path / "a.jsonl", *rows)).repeats.exact.rows == 0
+    answers = [{"asked": "Is it?", "response": "Yes."}, {"asked": "Does it?", "response": "Yes."}]
+    assert measured(jsonl(tmp_path / "c.jsonl", *answers)).repeats.exact.rows == 0
     numbers = [{"name": "north", "value": 1}, {"name": "north", "value": 2}]
     assert measured(jsonl(tmp_path / "b.jsonl", *numbers)).repeats.exact.rows == 0
 

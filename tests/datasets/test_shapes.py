@@ -36,6 +36,17 @@ def chat(*turns: Any) -> dict[str, Any]:
         ),
         ({"prompt": "ask", "chosen": "good", "rejected": "bad"}, Shape.PREFERENCE),
         ({"chosen": [USER, ANSWER], "rejected": [USER, SYSTEM]}, Shape.PREFERENCE),
+        (
+            {
+                "contents": [
+                    {"role": "user", "parts": [{"text": "a"}]},
+                    {"role": "model", "parts": [{"text": "b"}]},
+                ]
+            },
+            Shape.CHAT,
+        ),
+        ({"question": "which", "choices": ["a", "b"], "answer": 1}, Shape.TEXT),
+        ({"article": "long", "summary": "short"}, Shape.ANSWER),
         ({"prompt": "ask"}, Shape.PROMPT),
         ({"input_ids": [1, 2], "labels": [-100, 2]}, Shape.TOKENS),
         ({"title": "a", "price": 3}, Shape.FIELDS),

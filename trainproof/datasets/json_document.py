@@ -87,7 +87,15 @@ def _members(text: _Text) -> Iterator[Item]:
 
 def _is_turns(key: object) -> bool:
     """Lists of objects that are part of one record."""
-    return key in ("messages", "conversations", "conversation", "prompt", "chosen", "rejected")
+    return key in (
+        "messages",
+        "conversations",
+        "conversation",
+        "contents",
+        "prompt",
+        "chosen",
+        "rejected",
+    )
 
 
 def _row(line: int, value: object, text: _Text) -> Item:

@@ -13,22 +13,33 @@ from .turns import Content, conversation, flat
 
 Reader = Callable[[Fields], Content]
 
-_CONVERSATIONS = ("messages", "conversations", "conversation")
+_CONVERSATIONS = ("messages", "conversations", "conversation", "contents")
 _ANSWERED = (
     ("prompt", "completion"),
     ("prompt", "response"),
     ("query", "response"),
     ("question", "answer"),
+    ("query", "answer"),
     ("question", "response"),
+    ("problem", "solution"),
+    ("input", "output"),
+    ("source", "target"),
+    ("article", "summary"),
+    ("document", "summary"),
+    ("dialogue", "summary"),
 )
+_CHOICES = ("choices", "options")
+"""Fields beside which an answer is the number of a choice, and no text."""
 _INSTRUCTED = (("instruction", "output"), ("instruction", "response"))
 _TEXTS = ("text", "output", "content", "response", "completion", "sentence")
 """Names of the one text of a row, the first that is there."""
+_ANSWERS = frozenset({"output", "response", "completion"})
+"""Of these, names of what answers something: whatever else a row says is what it answers."""
 
 
 _CONTEXT = frozenset(
     {"audio", "context", "document", "documents", "file", "file_name", "image", "image_path"}
-    | {"images", "passage", "path", "system", "table", "tools", "video"}
+    | {"images", "passage", "path", "system", "table", "tools", "video", "choices", "options"}
 )
 """Fields that a question is about: the same words about another image are another row."""
 _CONTEXT_LENGTH = 1 << 16
@@ -38,6 +49,8 @@ def recognise(row: Fields, text_field: str | None) -> tuple[Shape, Reader]:
     """The shape of a row and how to read rows with the same fields."""
     shape, read = _recognised(row, text_field)
     names = [name for name in row if name.lower() in _CONTEXT]
+    if shape is Shape.TEXT and text_field is None and "text" not in row and _ANSWERS & row.keys():
+        names = [name for name, value in row.items() if isinstance(value, str)]
     return shape, partial(_with_context, read, names) if names else read
 
 
@@ -58,8 +71,11 @@ def _recognised(row: Fields, text_field: str | None) -> tuple[Shape, Reader]:
             return Shape.CHAT, partial(_chat, name)
     for shape, pairs in ((Shape.INSTRUCTION, _INSTRUCTED), (Shape.ANSWER, _ANSWERED)):
         for asked, answered in pairs:
-            if asked in row and answered in row:
-                return shape, partial(_answered, asked, answered, shape)
+            if asked not in row or answered not in row:
+                continue
+            if isinstance(row[answered], int) and any(name in row for name in _CHOICES):
+                return Shape.TEXT, partial(_named, asked)
+            return shape, partial(_answered, asked, answered, shape)
     return _single(row)
 
 

@@ -94,7 +94,7 @@ def columnar(stream: BinaryIO, artifact: str, arrow: bool) -> Iterator[Item]:
 
 def _parquet(stream: BinaryIO) -> Iterator[Any]:
     parquet: Any = import_module("pyarrow.parquet")
-    yield from parquet.ParquetFile(stream).iter_batches(batch_size=_BATCH)
+    yield from parquet.ParquetFile(stream, pre_buffer=False).iter_batches(batch_size=_BATCH)
 
 
 def _arrow(stream: BinaryIO) -> Iterator[Any]:

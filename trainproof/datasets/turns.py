@@ -26,7 +26,7 @@ _ROLES = {
     "function_response": "tool",
     "tool_response": "tool",
 }
-"""The roles of chat formats, of OpenAI's and ShareGPT's spelling, and what they amount to."""
+"""The roles of chat formats, in OpenAI's, ShareGPT's and Gemini's spelling, and what they are."""
 _MOST = 10_000
 """Turns of one conversation that are looked at."""
 
@@ -87,7 +87,7 @@ def _turn(value: Any) -> Turn | None:
     if not isinstance(value, dict):
         return None
     role = value.get("role", value.get("from"))
-    content = value.get("content", value.get("value"))
+    content = value.get("content", value.get("value", value.get("parts")))
     if not isinstance(role, str):
         return None
     called = bool(value.get("tool_calls") or value.get("function_call"))

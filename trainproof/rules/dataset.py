@@ -165,7 +165,7 @@ def not_text(data: Dataset) -> Outcome:
 
 _NOT_TEXT = {
     Issue.NULL_TEXT: "have null where their text should be",
-    Issue.NOT_TEXT: "have a number, list or object where their text should be",
+    Issue.NOT_TEXT: "have neither text nor turns where one of them should be",
 }
 
 
