@@ -128,6 +128,47 @@ def test_a_fault_in_the_callback_does_not_stop_the_training(
     assert "RuntimeError in on_train_batch_end" in caplog.text
 
 
+class Strategy:
+    def __init__(self, others: bool) -> None:
+        self.others, self.asked = others, 0
+
+    def reduce_boolean_decision(self, decision: bool, all: bool) -> bool:
+        assert not all
+        self.asked += 1
+        return decision or self.others
+
+
+class Ranks:
+    """What the callback sees of a trainer of two processes."""
+
+    world_size, global_step, should_stop = 2, 1, False
+
+    def __init__(self, others: bool) -> None:
+        self.strategy = Strategy(others)
+
+
+@pytest.mark.parametrize("others", [True, False])
+def test_processes_stop_together(others: bool) -> None:
+    callback, trainer = TrainproofCallback("stop_on_fail"), Ranks(others)
+    callback.guardian = core.Guardian(policy="stop_on_fail")
+    callback._take(trainer, {"loss": 1.0})
+    assert trainer.should_stop is others
+    assert trainer.strategy.asked == 1
+
+
+def test_a_process_with_a_fault_still_gives_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    callback, trainer = TrainproofCallback("stop_on_fail"), Ranks(others=True)
+    callback.guardian = core.Guardian(policy="stop_on_fail", first=1)
+
+    def broken(*_: object) -> RunView:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(core.Journal, "view", broken)
+    with pytest.raises(RuntimeError):
+        callback._take(trainer, {"loss": 1.0})
+    assert trainer.should_stop
+
+
 def test_metrics_of_an_epoch_are_told_from_those_of_a_step() -> None:
     metrics = {
         "train_loss": 1,

@@ -93,8 +93,16 @@ class TrainproofCallback(Callback):
     def _take(self, trainer: Any, metrics: dict[str, Any]) -> None:
         if self.guardian is None or not metrics:
             return
-        self.guardian.log(trainer.global_step, metrics)
-        if self.guardian.should_stop:
+        try:
+            self.guardian.log(trainer.global_step, metrics)
+        finally:  # the other processes wait for this one's word, whatever goes wrong in it
+            self._decide(trainer, self.guardian.should_stop)
+
+    def _decide(self, trainer: Any, stop: bool) -> None:
+        """Stop where any process has seen a FAIL: each sees the losses of its own batches."""
+        if self.policy is Policy.STOP_ON_FAIL and trainer.world_size > 1:
+            stop = trainer.strategy.reduce_boolean_decision(stop, all=False)
+        if stop:
             trainer.should_stop = True
 
     @harmless
