@@ -285,3 +285,22 @@ def test_what_another_training_left_in_a_directory_is_judged_as_a_run(tmp_path: 
         "catboost_info": ["RMSE"],
         "catboost_info/test_error": ["Logloss"],
     }
+
+
+@pytest.mark.parametrize("home", ["wandb/run-20200324_181151-zp6vyhqw", f"mlruns/0/{'1' * 32}"])
+def test_a_directory_of_a_tracker_without_a_log_is_named_once(tmp_path: Path, home: str) -> None:
+    (tmp_path / home / "code").mkdir(parents=True)
+    (tmp_path / home / "config.yaml").write_text("learning_rate: 0.1\nmax_steps: 9\nseed: 1\n")
+    (tmp_path / home / "code" / "main.py").write_text("import torch\n")
+    report = audit(str(tmp_path), isolation=False)
+    assert report.reports == ()
+    assert dict(report.not_judged.counts) == {"header-only": 1, "not-a-log": 1}
+    jsonl(tmp_path / home / "history.jsonl", {"loss": falling(30)})
+    report = audit(str(tmp_path), isolation=False)
+    assert [run.id for run in report.reports] == [home]
+    assert dict(report.not_judged.counts) == {"not-a-log": 1}
+
+
+def test_settings_that_are_of_no_tracker_are_no_log(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("learning_rate: 0.1\nmax_steps: 9\nseed: 1\n")
+    assert dict(audit(str(tmp_path), isolation=False).not_judged.counts) == {"not-a-log": 1}

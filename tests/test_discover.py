@@ -140,7 +140,11 @@ def test_files_that_fail_to_open_or_to_read_are_errors() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["plot.png", "x/train.PY", "README.md", "lib.so", "p.xplane.pb", "data.parquet"]
+    "path",
+    [
+        *("plot.png", "x/train.PY", "README.md", "lib.so", "p.xplane.pb", "data.parquet"),
+        *("a/requirements.txt", "LICENSE.txt", "vocab.txt"),
+    ],
 )
 def test_files_known_by_name_are_not_opened(path: str) -> None:
     store = MemoryStore({path: b"step,loss\n"})

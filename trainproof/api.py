@@ -32,7 +32,7 @@ from .engine.local import Bench, judge_here
 from .engine.memory import judge_view
 from .engine.spool import spooled
 from .engine.supervisor import Pool, supervise
-from .grouping import group, taken_apart
+from .grouping import group, taken_apart, tracked_run
 from .model.artifact import Artifact, Content, Kind, Run, Unjudged
 from .model.checkpoint import Kept
 from .model.data import Facts, Fault, FaultCode, RunView
@@ -298,6 +298,7 @@ def _saved(root: str, config: Config, found: _Found) -> tuple[Run, ...]:
 
 def _runs(root: str, config: Config, found: _Found, stack: ExitStack) -> tuple[Run, ...]:
     artifacts: list[Artifact] = []
+    begin = len(found.unjudged)
     for item in _walk(root, config, found, stack):
         match item:
             case Artifact():
@@ -306,7 +307,9 @@ def _runs(root: str, config: Config, found: _Found, stack: ExitStack) -> tuple[R
                 found.unjudged.append(item)
             case StoreError():
                 found.faults.append(_fault(item))
-    return _with_logs(group(artifacts), found)
+    runs = _with_logs(group(artifacts), found)
+    found.unjudged[begin:] = _named(found.unjudged[begin:], runs)
+    return runs
 
 
 def _baselines(root: str, config: Config, found: _Found, stack: ExitStack) -> tuple[Run, ...]:
@@ -330,6 +333,21 @@ def _with_logs(runs: Iterable[Run], found: _Found) -> tuple[Run, ...]:
         else:
             found.unjudged += (Unjudged(a.root, a.path, Content.NOT_A_LOG) for a in run.artifacts)
     return tuple(judgeable)
+
+
+def _named(unjudged: Iterable[Unjudged], runs: Iterable[Run]) -> Iterator[Unjudged]:
+    """One file of each directory that a tracker made for a run of which no log is there is named
+    for that; the others are what they were."""
+    known = {run.id for run in runs}
+    for one in unjudged:
+        home = tracked_run(one.path)
+        if home is None or home in known or one.content is not Content.NOT_A_LOG:
+            yield one
+            continue
+        known.add(home)
+        yield replace(
+            one, content=Content.HEADER_ONLY, detail="nothing that the run logged is here"
+        )
 
 
 def _walk(

@@ -115,6 +115,9 @@ def assemble(
 
 def strangers(id: str, readings: Sequence[Reading]) -> tuple[str, ...]:
     """Paths of the evaluations that belong to another training than the rest of the run."""
+    declared = (column.declared for one in readings for column in one.columns)
+    if not any(one is not None and one.split is Split.EVAL for one in declared):
+        return ()
     pieces = [Piece(one.artifact, tuple(_series(id, one, {}))) for one in readings]
     trained = [one for one in pieces if Split.TRAIN in _declared_splits(one)]
     evaluated = [one for one in pieces if _declared_splits(one) == {Split.EVAL}]

@@ -44,8 +44,12 @@ WEIGHTS = _words(
 LOG_SUFFIXES = _words("csv tsv jsonl ndjson json log txt out err wandb")
 """Suffixes of files that a person may have expected to be judged."""
 
-OTHER_NAMES = _words(
+NEVER_NAMES = _words(
     "requirements.txt license.txt readme.txt cmakelists.txt top_level.txt vocab.txt merges.txt",
+)
+"""The same, by name: text that may speak of training and is no log of one."""
+
+OTHER_NAMES = NEVER_NAMES | _words(
     "vocab.json config.json package.json package-lock.json tsconfig.json tokenizer.json",
     "tokenizer_config.json special_tokens_map.json added_tokens.json generation_config.json",
     "preprocessor_config.json adapter_config.json model_index.json dataset_infos.json",
@@ -119,7 +123,7 @@ class _Scout:
 
     def _is_known_by_name(self, path: str) -> bool:
         name, suffix = _name(path)
-        return suffix in self._unopened and "tfevents" not in name
+        return (suffix in self._unopened and "tfevents" not in name) or name in NEVER_NAMES
 
     def _unfold(
         self, path: str, stream: BinaryIO, size: int, method: Method

@@ -21,13 +21,16 @@ Runs = Mapping[str, Sequence[Artifact]]
 
 # --- what the tools write -------------------------------------------------------------------------
 
+WANDB = r"(?:.*/)?wandb/(?:offline-|dryrun-)?run-\d{8}_\d{6}-\w+"
+_TRACKED = re.compile(rf"(?P<run>{WANDB}|(?:.*/)?mlruns/\w+/[0-9a-f]{{32}})/", re.DOTALL)
+
 LAYOUTS = tuple(
     re.compile(f"(?P<run>{run}){inside}", re.DOTALL)
     for run, inside in (
         # HF Trainer copies its state into each checkpoint: a prefix of the same run
         (r"(?:.*/)?", r"checkpoint-\d+/"),
         (r"(?:.*/)?catboost_info/", r".*"),
-        (r"(?:.*/)?wandb/(?:offline-|dryrun-)?run-\d{8}_\d{6}-\w+/", r".*"),
+        (f"{WANDB}/", r".*"),
         # MLflow: one file for each metric, whose name may hold slashes
         (r"(?:.*/)?[0-9a-f]{32}/", r"(?:metrics|params|tags)/.*"),
         # DVCLive
@@ -235,6 +238,12 @@ def _laid_out(directory: str) -> str | None:
         if match is not None:
             return match["run"].rstrip("/") or "."
     return None
+
+
+def tracked_run(path: str) -> str | None:
+    """The directory that a tracker made for the run that the file is of; None where none did."""
+    match = _TRACKED.match(path)
+    return match["run"] if match else None
 
 
 def _lone(members: Iterable[Artifact]) -> Mapping[str, str]:
