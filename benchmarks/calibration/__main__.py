@@ -4,7 +4,7 @@
         [--population DIRECTORY] [--jobs N] [--keep DIRECTORY]
     python -m benchmarks.calibration --check
 
-Without ``--check``: some 3,000 trainings (13 minutes on one core), then ``CALIBRATION.md`` beside
+Without ``--check``: some 5,000 trainings (ten minutes on one core), then ``CALIBRATION.md`` beside
 this file and ``trainproof/data/calibration.json`` are written anew. With it: a sample of them in
 one minute, and exit code 1 where more healthy runs of it fail or fewer faults are found than when
 everything was measured.

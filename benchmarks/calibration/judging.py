@@ -14,6 +14,8 @@ from .faults import FAULTS
 from .runs import Run
 
 LEVELS = ("FAIL", "WARN", "INFO")
+PEER_DECIDED = "verdict"
+"""In the place of a rule, for a tool of which only the verdict is known."""
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from .faults import FAULTS
-from .judging import LEVELS, Judgement, Judgements
+from .judging import LEVELS, PEER_DECIDED, Judgement, Judgements
 from .runs import Run
 
 _SCRIPT = """
@@ -62,7 +62,7 @@ def _reports(text: str) -> list[dict[str, object]]:
 def _add(judgement: Judgement, report: dict[str, object]) -> None:
     """Its verdict counts as the decision of one rule; a run it cannot read has none."""
     if report.get("verdict") in ("PASS", "WARN", "FAIL"):
-        judgement.decided.add("verdict")
+        judgement.decided.add(PEER_DECIDED)
     findings = report.get("findings")
     assert isinstance(findings, list)
     for finding in findings:

@@ -250,7 +250,8 @@ def _detection_text(results: Results) -> str:
             found = overall(judged, results, evaluated=evaluated, outcome=outcome)
             lines.append(
                 f"- {tool}, runs {text}: flagged {_cell(found.rate)}, FAIL"
-                f" {_cell(Rate(found.fail, found.runs))}"
+                f" {_cell(Rate(found.fail, found.runs))}, PASS"
+                f" {_cell(Rate(found.passed, found.runs))}"
             )
     sound = results.healthy()
     healthy = [
@@ -258,7 +259,8 @@ def _detection_text(results: Results) -> str:
         for tool, judged in _tools(results).items()
     ]
     return (
-        "Flagged: a FAIL or a WARN, or a finding of a rule that states the fact as a note. Over all"
+        "Flagged: a FAIL or a WARN, or a finding of a rule that states the fact as a note. The"
+        " others are called PASS, or NOT-CHECKED where no rule about learning could judge. Over all"
         " faults but those that nothing at hand can show, and what it costs:\n\n"
         + "\n".join([*lines, *healthy])
     )

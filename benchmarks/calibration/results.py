@@ -6,12 +6,17 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from trainproof.rules import REGISTRY
+
 from .catalogue import WORKLOADS, held_out
 from .faults import FAULTS
-from .judging import Judgement, Judgements
+from .judging import PEER_DECIDED, Judgement, Judgements
 from .outcomes import Outcome
 from .runs import CLEAN, Run
 from .statistics import Rate
+
+GROUNDS = {id for id, rule in REGISTRY.items() if rule.info.grounds} | {PEER_DECIDED}
+"""What a run that nothing flagged needs one decision of to be called PASS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +33,13 @@ class RuleRates:
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """Of one fault on harmed runs: how many got a FAIL, and how many at least a WARN or a rule that
-    states the fact."""
+    """Of one fault on harmed runs: how many got a FAIL, how many at least a WARN or a rule that
+    states the fact, and how many of the others a PASS and not a NOT-CHECKED."""
 
     runs: int
     fail: int
     flagged: int
+    passed: int
 
     @property
     def rate(self) -> Rate:
@@ -98,7 +104,9 @@ def of_rule(judged: Judgements, runs: Sequence[Run], rule: str) -> RuleRates:
 def detection(judged: Judgements, runs: Sequence[Run], fault: str) -> Detection:
     mine = [judged[run.case.path] for run in runs]
     fails = sum(one.at("FAIL") for one in mine)
-    return Detection(len(mine), fails, sum(flagged(one, fault) for one in mine))
+    silent = [one for one in mine if not flagged(one, fault)]
+    passed = sum(bool(one.decided & GROUNDS) for one in silent)
+    return Detection(len(mine), fails, len(mine) - len(silent), passed)
 
 
 def flagged(judgement: Judgement, fault: str) -> bool:
@@ -120,7 +128,10 @@ def overall(
         if not fault.hidden
     ]
     return Detection(
-        sum(p.runs for p in parts), sum(p.fail for p in parts), sum(p.flagged for p in parts)
+        sum(p.runs for p in parts),
+        sum(p.fail for p in parts),
+        sum(p.flagged for p in parts),
+        sum(p.passed for p in parts),
     )
 
 

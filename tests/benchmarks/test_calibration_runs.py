@@ -238,7 +238,7 @@ def test_a_run_with_a_fault_is_flagged_and_counted(tmp_path: Path) -> None:
     found = detection(
         results.judged, results.harmed("no-step", evaluated=control.evaluated), "no-step"
     )
-    assert (found.runs, found.fail, found.flagged) == (1, 1, 1)
+    assert (found.runs, found.fail, found.flagged, found.passed) == (1, 1, 1, 0)
     assert family(results.judged, results.healthy(), "FAIL").events == 0
     assert of_rule(results.judged, results.healthy(), "TP-NAN").decided == 1
 
