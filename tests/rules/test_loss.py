@@ -244,7 +244,7 @@ def test_a_rise_that_is_little_more_than_wandering_is_a_warning() -> None:
     one = view(loss(curve * (1 + 0.1 * noise(80, 2))))
     cell = judge("TP-DIVERGE", one)
     assert level(cell) == (Level.WARN, "wandering")
-    assert cell.hits[0].evidence.measured["errors"] > 6
+    assert float(cell.hits[0].evidence.measured["errors"]) > 6
     assert "strays by" in prose(cell).evidence
 
 
