@@ -40,7 +40,7 @@ _CHAT = frozenset({Shape.CHAT})
 _PAIRS = frozenset({Shape.PREFERENCE})
 _TOKENS = frozenset({Shape.TOKENS})
 _FIELDS_MOST = 10
-_SOUND = Example("rows of text, nothing odd", dataset(characters=80_000))
+_SOUND = Example("all rows are text and nothing is odd", dataset(characters=80_000))
 _MESSAGE = "{count:,} of {rows:,} rows {what}."
 _FIRST = "First at {places}."
 
@@ -197,7 +197,7 @@ _NOT_TEXT = {
         "two rows are repeated",
         dataset(repeats=Repeats(1000, tally(2, 80, 91), (spot(3), spot(5)))),
     ),
-    silent=Example("a thousand different rows", dataset(repeats=Repeats(1000))),
+    silent=Example("a thousand rows are all different", dataset(repeats=Repeats(1000))),
     variants={
         "alike": Variant(
             Level.INFO,
@@ -261,12 +261,14 @@ _SHARED_EVIDENCE = "First at {places}; the first one is {trained}, a training ro
         references=("parameter-golf #2127: 80 % overlap", "datasets #4261", "OpenTextShield #194"),
     ),
     fires=Example(
-        "one in ten",
+        "one held-out row in ten is a training row",
         dataset(
             held_out=100, overlap=Overlap(100, 0, Tally(10, (spot(2, "test.jsonl"),)), (spot(7),))
         ),
     ),
-    silent=Example("two sides apart", dataset(held_out=100, overlap=Overlap(100, 0, Tally()))),
+    silent=Example(
+        "no row is on both sides", dataset(held_out=100, overlap=Overlap(100, 0, Tally()))
+    ),
     variants={
         "few": Variant(
             Level.WARN,
@@ -337,7 +339,7 @@ def overlap(
         ),
     ),
     silent=Example(
-        "one text each",
+        "each row has one text",
         dataset(fields=(FieldFacts("text", 1000, 0, {"string": 1000}, {"string": spot(1)}),)),
     ),
     variants={
@@ -453,7 +455,7 @@ _UNICODE = {
     fires=Example(
         "two user turns in a row", troubled(Issue.REPEATED_ROLE, 4, 11, shapes={Shape.CHAT: 1000})
     ),
-    silent=Example("conversations in order", dataset(Shape.CHAT)),
+    silent=Example("all conversations are in order", dataset(Shape.CHAT)),
     variants={"open": Variant(Level.INFO, _MESSAGE, _FIRST)},
     subject=SubjectKind.DATASET,
 )
@@ -504,7 +506,7 @@ _ORDER = {
             targets=Targets(1000, 1000, 90_000, 30_000, None, 99, spot(1)),
         ),
     ),
-    silent=Example("conversations with answers", dataset(Shape.CHAT)),
+    silent=Example("all conversations have answers", dataset(Shape.CHAT)),
     variants={
         "few": Variant(
             Level.WARN,
@@ -563,10 +565,10 @@ def _masked(data: Dataset, share: float) -> Iterator[Evidence]:
         references=("trl #1236: the loss stays at ln 2",),
     ),
     fires=Example(
-        "two in a hundred pairs",
+        "two pairs in a hundred are the same",
         troubled(Issue.SAME_PAIR, 20, 5, 70, shapes={Shape.PREFERENCE: 1000}),
     ),
-    silent=Example("pairs that differ", dataset(Shape.PREFERENCE)),
+    silent=Example("all pairs differ", dataset(Shape.PREFERENCE)),
     variants={
         "few": Variant(
             Level.WARN,
@@ -622,11 +624,11 @@ _LABELS = Part("labels", "a field of labels with at least five rows a class")
         references=("insightface #377", "caffe #2343", "Barton and David 1957, Biometrika 44"),
     ),
     fires=Example(
-        "two classes, one after the other",
+        "two classes stand one after the other",
         dataset(labels=Labels("label", 1000, 2, "0", 500, "1", 500, 2, 501, -31.5, 500, spot(1))),
     ),
     silent=Example(
-        "two classes, mixed",
+        "two classes are mixed",
         dataset(labels=Labels("label", 1000, 2, "0", 500, "1", 500, 507, 501, 0.4, 9, spot(40))),
     ),
     variants={
@@ -693,7 +695,7 @@ def label_order(
         dataset(labels=Labels("label", 1000, 2, "0", 996, "1", 4, 9, 9, 0.0, 300, spot(1))),
     ),
     silent=Example(
-        "two classes of one size",
+        "two classes have one size",
         dataset(labels=Labels("label", 1000, 2, "0", 500, "1", 500, 507, 501, 0.4, 9, spot(40))),
     ),
     variants={
@@ -834,7 +836,7 @@ def _length(lengths: Lengths) -> dict[str, Value]:
         references=("trl #6025, #6320, #613", "unsloth PR #11333"),
     ),
     fires=Example(
-        "every third answer",
+        "every third answer begins too late",
         troubled(
             Issue.ANSWER_CUT,
             330,
@@ -901,14 +903,14 @@ def answer_cut(
         references=("trl #1623, #734", "unsloth #416"),
     ),
     fires=Example(
-        "labels without an end",
+        "no label ends an answer",
         dataset(
             Shape.TOKENS,
             targets=Targets(1000, 1000, 90_000, 30_000, 0, 99, spot(1)),
         ),
     ),
     silent=Example(
-        "labels with an end",
+        "every row has an end among its labels",
         dataset(
             Shape.TOKENS,
             targets=Targets(1000, 1000, 90_000, 30_000, 1000, 99, spot(1)),
@@ -981,9 +983,10 @@ def _ending(measured: dict[str, Value], least: int, evidence: Evidence) -> Outco
         references=("unsloth PR #10312", "DeepSeek-R1 #151", "reward-bench #164"),
     ),
     fires=Example(
-        "every row", troubled(Issue.DOUBLE_BOS, 1000, 1, lengths=_WITHIN, tokenizer=facts())
+        "every row begins with the token",
+        troubled(Issue.DOUBLE_BOS, 1000, 1, lengths=_WITHIN, tokenizer=facts()),
     ),
-    silent=Example("no row", dataset(lengths=_WITHIN, tokenizer=facts())),
+    silent=Example("no row begins with it", dataset(lengths=_WITHIN, tokenizer=facts())),
     subject=SubjectKind.DATASET,
 )
 def double_bos(data: Dataset, lengths: Lengths) -> Outcome:
@@ -1053,7 +1056,7 @@ def template_refuses(data: Dataset, lengths: Lengths) -> Outcome:
         references=("transformers #4875", "number-token-loss #19"),
     ),
     fires=Example(
-        "token 99 of 50",
+        "token 99 is met and the vocabulary has 50",
         dataset(
             Shape.TOKENS,
             targets=Targets(1000, 0, 0, 0, None, 99, spot(1)),
@@ -1061,7 +1064,7 @@ def template_refuses(data: Dataset, lengths: Lengths) -> Outcome:
         ),
     ),
     silent=Example(
-        "tokens up to 99",
+        "the tokens go up to 99",
         dataset(Shape.TOKENS, targets=Targets(1000, 0, 0, 0, None, 99, spot(1))),
     ),
     variants={
@@ -1119,8 +1122,8 @@ def _templated(generation: bool) -> RunView:
         guards=("It is a note: the dataset does not say which loss is meant.",),
         references=("marin #7237", "transformers #34494", "trl PR #4201"),
     ),
-    fires=Example("a template without the block", _templated(generation=False)),
-    silent=Example("a template with the block", _templated(generation=True)),
+    fires=Example("the template has no such block", _templated(generation=False)),
+    silent=Example("the template has one", _templated(generation=True)),
     subject=SubjectKind.DATASET,
 )
 def no_generation_block(data: Dataset) -> Outcome:

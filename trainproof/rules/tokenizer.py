@@ -26,7 +26,7 @@ from .prepared import Vocabulary
 _SHOWN = 5
 _DECLARED = {"declared": "special tokens that are declared", "library": "which library reads it"}
 _SPECIALS = "{declared:,} special tokens are declared; the tokenizer is read by {library}."
-_WHOLE = Example("a tokenizer that declares every role", tokenizer())
+_WHOLE = Example("the tokenizer declares every role", tokenizer())
 
 
 def _declared(tokens: Tokenizer) -> dict[str, Value]:
@@ -330,7 +330,7 @@ _TEXT = {
     "lines": "lines of the text that were tokenized",
     "tokens": "tokens that they became",
 }
-_USED = Example("a text that the tokenizer knows", used())
+_USED = Example("the tokenizer knows the text", used())
 _NEEDS = {"tokens": Vocabulary(text=True)}
 
 
@@ -361,7 +361,7 @@ def _where(text: TextUse, line: int | None) -> Where:
         ),
         references=("trainproof 0.22, TP-TOK-HIGH-OOV",),
     ),
-    fires=Example("one token in a hundred", used(unknown=140, first_unknown=12)),
+    fires=Example("one token in a hundred is unknown", used(unknown=140, first_unknown=12)),
     silent=_USED,
     grounds=True,
     subject=SubjectKind.TOKENIZER,
@@ -448,7 +448,7 @@ def low_coverage(
         ),
         references=("Rust et al. 2021, How Good is Your Tokenizer?", "Petrov et al. 2023"),
     ),
-    fires=Example("more tokens than characters", used(tokens=75_000)),
+    fires=Example("a text takes more tokens than characters", used(tokens=75_000)),
     silent=_USED,
     subject=SubjectKind.TOKENIZER,
 )
@@ -494,7 +494,7 @@ def fertility(
         ),
         references=("trainproof 0.22, TP-TOK-SUSPICIOUS-SPLIT",),
     ),
-    fires=Example("every second number", used(split_numbers=100, split_example="2024")),
+    fires=Example("every second number falls apart", used(split_numbers=100, split_example="2024")),
     silent=_USED,
     variants={
         "digits": Variant(
@@ -542,7 +542,7 @@ def suspicious_split(
         guards=("Without a duration in any line it is not checked.",),
         references=("trainproof 0.22, TP-TOK-HIGH-TPS",),
     ),
-    fires=Example("70 tokens a second", used(seconds=200.0)),
+    fires=Example("speech takes 70 tokens a second", used(seconds=200.0)),
     silent=_USED,
     subject=SubjectKind.TOKENIZER,
 )
