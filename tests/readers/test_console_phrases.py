@@ -147,3 +147,20 @@ def test_an_event_that_is_nested_without_end() -> None:
     deep = ":::MLLOG " + '{"a":' * 5000 + "1" + "}" * 5000
     got = readout(*MLPERF, deep)
     assert got.values("eval_accuracy") == [0.1, 0.2, 0.3]
+
+
+def test_other_counts_do_not_move_a_log_that_says_its_steps_beside_its_values() -> None:
+    got = readout(
+        *(
+            line
+            for i in (10, 20, 30)
+            for line in (
+                f"step: {i} loss: 0.{i}",
+                "checking shard: batch 3/7",
+                "Validation: batch 5/20",
+                f"val accuracy: 0.{i}",
+            )
+        )
+    )
+    assert points(got, "loss") == [(10, 0.1), (20, 0.2), (30, 0.3)]
+    assert points(got, "val accuracy") == [(10, 0.1), (20, 0.2), (30, 0.3)]

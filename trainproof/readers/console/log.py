@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from trainproof.model.data import Facts, FaultCode
+from trainproof.model.data import Facts, FaultCode, Split
 from trainproof.readers.sheet import Row, Sheet
 from trainproof.readers.text import FaultLog
 
@@ -243,7 +243,10 @@ class Log:
             self._clock.epochs = value_of(numbers[plan.epoch.total])
 
     def _arrive(self, plan: Plan, numbers: Sequence[str]) -> None:
-        """A step: what was measured there follows."""
+        """A step: what was measured there follows. Not so in a log whose lines say both at once,
+        nor where the count is of something held out."""
+        if self.records or plan.split not in (None, Split.TRAIN):
+            return
         epoch, step, counter = self._counters(plan, numbers)
         if step is None or counter is None or counter.total is None:
             return
