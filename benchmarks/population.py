@@ -1,6 +1,6 @@
 """False alarms of the rules on published runs whose outcome is known independently.
 
-    python benchmarks/population.py DIRECTORY [--half a|b|both] [--show N]
+    python benchmarks/population.py DIRECTORY [--half a|b|both] [--show N] [--pairs]
 
 DIRECTORY holds ``mlperf-training-v4.0.jsonl.gz`` (a result a line: ``path``, ``bench``,
 ``status``, ``ev`` evaluations, ``tl`` training losses, ``thr`` throughput) and
@@ -9,6 +9,9 @@ reached their target, except results whose status is not ``success``, which are 
 counted here is false.
 
 The two halves are drawn by a hash of the path. Thresholds were chosen on half a only.
+
+With ``--pairs`` each log is also the baseline of another one of its benchmark, or of its directory,
+drawn at random with a fixed seed: every FAIL of a comparison is false there, too.
 """
 
 from __future__ import annotations
@@ -18,9 +21,10 @@ import gzip
 import hashlib
 import json
 import math
+import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +34,7 @@ from trainproof.engine.evaluate import evaluate
 from trainproof.model.artifact import Artifact, Kind
 from trainproof.model.data import Column, RunView
 from trainproof.model.outcome import Cell, Level, State
+from trainproof.model.rule import SubjectKind
 from trainproof.rules import REGISTRY
 
 Point = Sequence[float]
@@ -205,6 +210,59 @@ def tally(found: Iterator[Subject]) -> Tally:
     return result
 
 
+# --- one against another ------------------------------------------------------------------------
+
+MOST_PAIRS = 150
+"""Pairs drawn of one benchmark; of one directory of speed runs, six."""
+
+
+def pairs(found: Iterator[Subject]) -> Iterator[Subject]:
+    """Each a run with one other of its kind as its baseline."""
+    kinds: dict[str, list[Subject]] = {}
+    for one in found:
+        speed_run = not one.population.startswith("mlperf")
+        kind = f"{one.population} {one.name.rpartition('/')[0] if speed_run else ''}"
+        if one.view.series and not one.population.endswith("whole run"):
+            kinds.setdefault(kind, []).append(one)
+    draw = random.Random(1)
+    for members in kinds.values():
+        possible = len(members) * (len(members) - 1)
+        most = MOST_PAIRS if members[0].population.startswith("mlperf") else 6
+        for _ in range(min(most, possible)):
+            run, other = draw.sample(members, 2)
+            view = replace(run.view, baselines=(replace(other.view, id="baseline"),))
+            yield Subject("pairs", f"{run.name} against {other.name}", view)
+
+
+def compared(found: Iterator[Subject], show: int) -> None:
+    rules = [rule for rule in REGISTRY.values() if rule.info.subject is SubjectKind.PAIR]
+    counts = {rule.info.id: Count() for rule in rules}
+    views = decided = failed = 0
+    for one in found:
+        cells = [evaluate(rule, one.view, {}) for rule in rules]
+        for cell in cells:
+            counts[cell.rule].add(one.name, cell)
+        views += 1
+        decided += any(cell.rule == "TP-END-RATIO" and cell.state is State.CLEAN for cell in cells)
+        failed += any(hit.level is Level.FAIL for cell in cells for hit in cell.hits)
+    for id, count in counts.items():
+        got = count.outcomes
+        if got[Level.FAIL] or got[Level.WARN]:
+            print(
+                f"{id:26}{count.decided:6} decided{got[Level.FAIL]:5} FAIL{got[Level.WARN]:5} WARN"
+            )
+            for name in count.alarms[:show]:
+                print(f"    FAIL {name}")
+    print(
+        f"pairs: {views}, of which the ends of {decided} are alike; {failed} with a false FAIL,",
+        end=" ",
+    )
+    print(_interval(failed, views))
+
+
+# --- printing -----------------------------------------------------------------------------------
+
+
 def table(found: Tally, show: int) -> None:
     print(f"{'population':34}{'rule':22}{'clean':>7}{'fired':>7}{'n.c.':>7}{'FAIL':>6}{'WARN':>6}")
     for (population, rule), count in sorted(found.counts.items()):
@@ -237,6 +295,7 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--half", choices=("a", "b", "both"), default="both")
     parser.add_argument("--show", type=int, default=5, help="false FAILs named per rule")
+    parser.add_argument("--pairs", action="store_true", help="compare logs with one another, too")
     options = parser.parse_args()
     parts: list[Tally] = []
     for half in ("a", "b") if options.half == "both" else (options.half,):
@@ -247,6 +306,9 @@ def main() -> None:
     if len(parts) > 1:
         print("\n== both")
         summary(parts)
+    if options.pairs:
+        print("\n== pairs")
+        compared(pairs(subjects(options.directory, options.half)), options.show)
 
 
 if __name__ == "__main__":
