@@ -77,7 +77,7 @@ def test_buffers_are_not_trained() -> None:
 def test_what_has_no_checksum_leaves_it_open() -> None:
     view = drifted(twin("a.weight"), twin("b.weight", Change.UNKNOWN))
     cell = judge("TP-CKPT-NEVER-UPDATED", view)
-    assert skipped(cell) is Skip.NEED_UNREADABLE
+    assert skipped(cell) is Skip.UNDECIDED
     assert measured(cell)["first_unread"] == "model.pt: b.weight (no checksum)"
 
 
@@ -179,7 +179,7 @@ def test_a_learning_rate_that_decayed_leaves_it_open() -> None:
 
 def test_a_half_matrix_that_was_not_compared_leaves_it_open() -> None:
     twins = [moved("a.w", share=0.005, **HALF), moved("b.w", share=0.0, **HALF)]
-    assert skipped(judge("TP-CKPT-STALL", drifted(*twins))) is Skip.NEED_UNREADABLE
+    assert skipped(judge("TP-CKPT-STALL", drifted(*twins))) is Skip.UNDECIDED
 
 
 # --- averages

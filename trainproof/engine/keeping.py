@@ -15,7 +15,7 @@ UNUSABLE = frozenset(
     {"TP-CKPT-HOLLOW", "TP-CKPT-TRUNCATED", "TP-CKPT-CORRUPT", "TP-CKPT-INCOMPLETE"}
 )
 """Rules whose FAIL means that the checkpoint cannot be loaded as it was saved."""
-_FILES = 1000
+_FILES = 200
 
 
 def kept_of(run: Run, saved: Checkpoint, cells: Iterable[Cell]) -> Kept:

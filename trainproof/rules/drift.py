@@ -119,6 +119,32 @@ def _lost(checkpoint: Checkpoint, drift: Drift) -> list[str]:
     return [*unopened(checkpoint), *drift.before.lost, *unopened(drift.before)]
 
 
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """The two checkpoints that a rule compares."""
+
+    checkpoint: Checkpoint
+    drift: Drift
+
+    def settle(
+        self,
+        found: Sequence[Evidence],
+        measured: Mapping[str, Value],
+        left: Iterable[str],
+        depth: Depth,
+        *,
+        there: bool,
+    ) -> Outcome:
+        """As ``settle`` for one checkpoint, with the files of either that were not read. ``left``:
+        tensors that were read and could not be compared, which leave it undecided."""
+        lost = _lost(self.checkpoint, self.drift)
+        outcome = settle(self.checkpoint, found, measured, lost, depth, there=there)
+        rest = list(left)
+        if rest and isinstance(outcome, Clean):
+            return Undecided({**measured, "unread": len(rest), "first_unread": rest[0]})
+        return outcome
+
+
 # --- never updated ------------------------------------------------------------------------------
 
 
@@ -180,8 +206,8 @@ def never_updated(checkpoint: Checkpoint, drift: Drift) -> Outcome:
         return Clean(measured)
     same = _which(twins, Change.SAME)
     if not same or len(same) < len(twins) or _lost(checkpoint, drift):
-        unread = [*_unknown(twins), *_lost(checkpoint, drift)]
-        return settle(checkpoint, (), measured, unread, Depth.INTEGRITY, there=False)
+        pair = _Pair(checkpoint, drift)
+        return pair.settle((), measured, _unknown(twins), Depth.INTEGRITY, there=bool(twins))
     if drift.distance == 0:
         return Undecided(measured, Skip.NEED_DEGENERATE)
     state = [one for one in drift.twins if one.tensor.group is Group.OPTIMIZER]
@@ -290,8 +316,8 @@ def frozen(checkpoint: Checkpoint, drift: Drift) -> Outcome:
         found.append(Evidence(_at(thawed[0].tensor), measures, "base"))
     if moved and stuck:
         found += _stuck(stuck, moved, measured)
-    unread = [*_unknown(twins), *_lost(checkpoint, drift)]
-    return settle(checkpoint, found, measured, unread, Depth.INTEGRITY, there=bool(moved))
+    pair = _Pair(checkpoint, drift)
+    return pair.settle(found, measured, _unknown(twins), Depth.INTEGRITY, there=bool(moved))
 
 
 def _is_base(one: TensorInfo, drift: Drift) -> bool:
@@ -419,9 +445,10 @@ def stall(
         "share": changed / compared if compared else math.nan,
         **_between_them(drift),
     }
-    unread = [*_uncompared(halves), *_lost(checkpoint, drift)]
-    if not moved or unread or changed >= least * compared:
-        return settle(checkpoint, (), measured, unread, Depth.TENSORS, there=bool(moved))
+    unread = list(_uncompared(halves))
+    if not moved or unread or _lost(checkpoint, drift) or changed >= least * compared:
+        pair = _Pair(checkpoint, drift)
+        return pair.settle((), measured, unread, Depth.TENSORS, there=bool(moved or unread))
     if _steps(drift) < apart:
         return Undecided(measured, Skip.NEED_TOO_SHORT)
     if _rate(checkpoint) < 0.1 * _rate(drift.before) < math.inf:
@@ -526,9 +553,9 @@ def average(checkpoint: Checkpoint, drift: Drift) -> Outcome:
         found.append(Evidence(_at(averaged[0].tensor), measured))
     elif averaged and moved and raw == len(averaged):
         found.append(Evidence(_at(averaged[0].tensor), measured, "raw"))
-    unread = [*_unknown(averaged), *_lost(checkpoint, drift)]
     there = bool(averaged and moved)
-    return settle(checkpoint, found, measured, unread, Depth.INTEGRITY, there=there)
+    pair = _Pair(checkpoint, drift)
+    return pair.settle(found, measured, _unknown(averaged), Depth.INTEGRITY, there=there)
 
 
 def _raw(averaged: Sequence[Twin], checkpoint: Checkpoint) -> int:
@@ -743,10 +770,11 @@ def jump(
         "tensors": len(ratios),
         **_between_them(drift),
     }
-    unread = [*_uncompared(twins), *_lost(checkpoint, drift)]
-    if not ratios or len(ratios) < least:
-        skipped = settle(checkpoint, (), measured, unread, Depth.TENSORS, there=False)
-        return Undecided(measured, Skip.NEED_TOO_SHORT) if ratios and not unread else skipped
+    unread, pair = list(_uncompared(twins)), _Pair(checkpoint, drift)
+    if len(ratios) < least:
+        if ratios and not unread and not _lost(checkpoint, drift):
+            return Undecided(measured, Skip.NEED_TOO_SHORT)
+        return pair.settle((), measured, unread, Depth.TENSORS, there=bool(unread))
     usual = median(np.array(list(ratios.values())))
     jumped = [one for one in twins if id(one) in ratios and _far(ratios[id(one)], usual, times)]
     found = []
@@ -754,7 +782,7 @@ def jump(
         first = max(jumped, key=lambda one: _size(ratios[id(one)]))
         shown = {"jumped": len(jumped), "ratio": ratios[id(first)], "usual": usual}
         found.append(Evidence(_at(first.tensor), {**measured, **shown, **_scale(first)}))
-    return settle(checkpoint, found, measured, unread, Depth.TENSORS)
+    return pair.settle(found, measured, unread, Depth.TENSORS, there=True)
 
 
 def _ratio(one: Twin) -> float | None:
