@@ -48,7 +48,7 @@ FORMS: dict[str, tuple[str, str]] = {
     ),
     "icefall": (
         f"{STAMP} INFO [train.py:895] (0/4) Epoch 1, batch {{i}}0, loss[loss={{v}},"
-        " simple_loss=0.9, pruned_loss=1.1, over 12345.00 frames. ], batch size: 20, lr: 3.00e-03\n",
+        " simple_loss=0.9, over 12345.00 frames. ], batch size: 20, lr: 3.00e-03\n",
         "loss",
     ),
     "LitGPT": (
@@ -169,7 +169,7 @@ def test_rllib_in_its_two_files() -> None:
         json.dumps(
             {
                 "episode_reward_mean": i + 0.5, "training_iteration": i,
-                "timesteps_total": i * 1000, "date": "2021-01-01_10-00-00", "config": {"lr": 0.0001},
+                "timesteps_total": i * 1000, "config": {"lr": 0.0001},
                 "info": {"learner": {"default_policy": {"learner_stats": {"total_loss": value}}}},
                 "hist_stats": {"episode_reward": [1.0, 2.0]},
             }
@@ -200,3 +200,15 @@ def test_a_chart_exported_from_a_tracker() -> None:
     got = readout("export.csv", names + "".join(rows))
     assert got.values("run - train/loss") == VALUES
     assert got.steps("run - train/loss") == [10, 20, 30, 40, 50, 60]
+
+
+def test_batches_of_an_epoch_of_unknown_length() -> None:
+    """ESPnet; the second start of the training does not follow the first."""
+    form = "[host] INFO: {e}epoch:train:{a}-{b}batch: iter_time=1.2e-04, loss={v}, acc=0.5\n"
+    once = "".join(
+        form.format(e=e, a=b - 99, b=b, v=9 - 2 * e - b / 1000)
+        for e in (1, 2, 3)
+        for b in (100, 200)
+    )
+    got = readout("train.log", once * 2)
+    assert got.steps("loss") == [100, 200, 300, 400, 500, 600] * 2

@@ -34,6 +34,9 @@ RECENT = 4
 BATCH = 4096
 """Rows handed to the sheet at a time."""
 
+MAX_EPOCHS = 100_000
+"""Epochs whose beginnings are remembered."""
+
 LOOSE = 2
 """Places at which something must have been measured to be a series, if its lines name no step."""
 
@@ -57,11 +60,13 @@ PROLOGUE = 20_000
 @dataclass(slots=True)
 class _Clock:
     """Where the training is. ``inner``: the step counts within the epoch, as has been seen from
-    its starting over while the epoch went on. ``per_epoch`` and ``total`` are declared."""
+    its starting over while the epoch went on. ``begins``: the batches before each epoch, where
+    nothing says how many one has. ``per_epoch`` and ``total`` are declared."""
 
     first: int | None = None
     epoch: int = 0
     step: int = -1
+    begins: dict[int, int] = field(default_factory=dict)
     inner: bool = False
     per_epoch: int | None = None
     total: int | None = None
@@ -71,6 +76,8 @@ class _Clock:
 
     def place(self, epoch: float | None, step: int, total: int | None, inner: bool) -> int:
         """The step counted from the start of the run."""
+        if inner and total is None and epoch is not None and epoch == int(epoch):
+            return self._at(self._uncounted(int(epoch), step))
         if epoch is None or total is None or epoch != int(epoch):
             if total is not None and not inner:
                 self.total = total
@@ -86,6 +93,16 @@ class _Clock:
             return self._at(step)
         self.per_epoch = total
         return self._at((now - self.first) * total + step)
+
+    def _uncounted(self, epoch: int, step: int) -> int:
+        """A batch of an epoch of unknown length: as long as it was when the next one began. An
+        epoch that comes again begins where it began."""
+        if epoch not in self.begins:
+            before = self.begins.get(self.epoch, 0) + max(self.step, 0)
+            self.begins = self.begins if len(self.begins) < MAX_EPOCHS else {}
+            self.begins[epoch] = before
+        self.epoch, self.step = epoch, step
+        return self.begins[epoch] + step
 
     def end_of(self, epoch: float | None) -> int | None:
         """The last step of an epoch, where steps are counted within epochs."""
