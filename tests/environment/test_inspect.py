@@ -10,7 +10,6 @@ import pytest
 from tests.support.saved import torch_bytes, write
 from trainproof import api
 from trainproof.config import Config
-from trainproof.environment.gpus import ask, gpus
 from trainproof.model.inspection import EnvironmentRequest, Requests
 from trainproof.model.report import ExitCode, Report, SubjectReport, Verdict, exit_code
 from trainproof.model.rule import SubjectKind
@@ -162,10 +161,3 @@ def test_named_settings_that_cannot_be_read_are_exit_code_2(tmp_path: Path) -> N
     path = tmp_path / "mine.json"
     path.write_text("{")
     assert exit_code(report(tmp_path, configs=(str(path),))) is ExitCode.CANNOT_JUDGE
-
-
-def test_a_machine_without_a_driver_is_told_so() -> None:
-    found = gpus()
-    assert found.note or found.devices
-    pytest.importorskip("pynvml")
-    assert bool(ask().note) == bool(found.note)

@@ -67,6 +67,13 @@ def test_an_exception_without_a_text_reads_well() -> None:
     assert hit.evidence.where.artifact == "environment"
 
 
+def test_a_place_outside_is_told_and_not_pointed_at() -> None:
+    environment = imported(Ending.KILLED, signal="SIGSEGV", path="/usr/lib/x.py", line=7)
+    (hit,) = cell("TP-ENV-IMPORT-CRASH", environment).hits
+    assert hit.evidence.where.artifact == "environment"
+    assert "at /usr/lib/x.py:7." in render(REGISTRY["TP-ENV-IMPORT-CRASH"].info, hit).evidence
+
+
 def test_an_exit_cites_its_status_and_its_last_words() -> None:
     (hit,) = cell("TP-ENV-IMPORT-CRASH", imported(Ending.EXITED, last_words="no driver")).hits
     prose = render(REGISTRY["TP-ENV-IMPORT-CRASH"].info, hit)

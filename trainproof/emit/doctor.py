@@ -98,6 +98,8 @@ def _section(style: Style, title: str) -> tuple[str, str]:
 
 
 def _files(style: Style, subject: SubjectReport) -> Iterator[str]:
+    if not subject.artifacts and not subject.problems:
+        return
     yield from _section(style, "Files")
     for file in subject.artifacts[:NAMES]:
         told = f"{file.path}: {file.reader}, {file.kind}, {file.size:,} bytes, {file.status}"

@@ -90,7 +90,7 @@ def _below(path: str, directory: Path) -> str:
     """Relative to ``directory`` where it lies there, as places in reports are."""
     if not path:
         return path
-    relative = os.path.relpath(path, directory)
+    relative = os.path.relpath(os.path.realpath(path), os.path.realpath(directory))
     return path if relative.startswith(os.pardir) else relative
 
 

@@ -21,16 +21,19 @@ def answer(*fields: object) -> None:
 
 
 def place(error: BaseException) -> tuple[str, int]:
-    """File and line of the innermost frame that has a file, or of what could not be parsed."""
+    """File and line of the innermost frame of the user's own, or else of the innermost that has a
+    file; of what could not be parsed, its own."""
     if isinstance(error, SyntaxError) and error.filename:
         return error.filename, error.lineno or 0
-    path, line, trace = "", 0, error.__traceback__
+    home, inner, own, trace = os.getcwd() + os.sep, ("", 0), ("", 0), error.__traceback__
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
         if not name.startswith("<"):
-            path, line = name, trace.tb_lineno
+            inner = name, trace.tb_lineno
+        if name.startswith(home) and "site-packages" not in name:
+            own = inner
         trace = trace.tb_next
-    return path, line
+    return own if own[0] else inner
 
 
 def named(kind: type) -> str:

@@ -15,11 +15,10 @@ import msgspec
 
 from trainproof.model.environment import Gpu, Gpus
 
-_SECONDS = 20.0
 _NEEDS = "not asked: needs trainproof[gpu]"
 
 
-def gpus() -> Gpus:
+def gpus(seconds: float = 20.0) -> Gpus:
     """Never fails: without the extra, a driver or an answer, ``note`` says which."""
     if find_spec("pynvml") is None:
         return Gpus(note=_NEEDS)
@@ -29,12 +28,12 @@ def gpus() -> Gpus:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=_SECONDS,
+            timeout=seconds,
             check=True,
         )
         return msgspec.json.decode(done.stdout, type=Gpus)
     except subprocess.TimeoutExpired:
-        return Gpus(note=f"the driver did not answer for {_SECONDS:g} s")
+        return Gpus(note=f"the driver did not answer for {seconds:g} s")
     except (OSError, subprocess.CalledProcessError, msgspec.DecodeError) as error:
         return Gpus(note=f"the driver could not be asked: {type(error).__name__}")
 

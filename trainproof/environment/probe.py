@@ -61,7 +61,7 @@ def import_module(module: str, python: str, cwd: Path, seconds: float, beat: Bea
             return Imported(module, Ending.RAISED, ended.seconds, error[:_LINE], told, path, number)
         case _:
             ending = Ending.KILLED if (ended.status or 0) < 0 else Ending.EXITED
-    return _gone(module, ending, ended)
+    return _gone(module, ending, ended, f"{os.path.realpath(cwd)}{os.sep}")
 
 
 def packages(names: Sequence[str], python: str, cwd: Path, beat: Beat) -> dict[str, str] | None:
@@ -72,10 +72,10 @@ def packages(names: Sequence[str], python: str, cwd: Path, beat: Beat) -> dict[s
     return said if "python" in said else None
 
 
-def _gone(module: str, ending: Ending, ended: _Ended) -> Imported:
-    """An import that came to no end of its own."""
+def _gone(module: str, ending: Ending, ended: _Ended, home: str) -> Imported:
+    """An import that came to no end of its own. ``home``: where the user's files are."""
     status = ended.status or 0
-    path, line = _interrupted(ended.errors)
+    path, line = _interrupted(ended.errors, home)
     return Imported(
         module,
         ending,
@@ -88,12 +88,18 @@ def _gone(module: str, ending: Ending, ended: _Ended) -> Imported:
     )
 
 
-def _interrupted(errors: str) -> tuple[str, int]:
+def _interrupted(errors: str, home: str) -> tuple[str, int]:
     """Where the thread was that faulthandler names: the one that crashed, or the main thread,
-    which comes last. https://docs.python.org/3/library/faulthandler.html"""
+    which comes last; in the innermost frame of a file of the user's, or else in any.
+    https://docs.python.org/3/library/faulthandler.html"""
     stack = errors.rpartition("Current thread ")[2] if "Current thread " in errors else ""
-    frame = _FRAME.search(stack or errors.rpartition("Thread 0x")[2])
-    return ("", 0) if frame is None else (frame[1], int(frame[2]))
+    frames = [
+        (frame[1], int(frame[2]))
+        for frame in _FRAME.finditer(stack or errors.rpartition("Thread 0x")[2])
+        if not frame[1].startswith("<")
+    ]
+    own = (one for one in frames if one[0].startswith(home) and "site-packages" not in one[0])
+    return next(own, frames[0] if frames else ("", 0))
 
 
 def _last_words(errors: str) -> str:

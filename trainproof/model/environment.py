@@ -26,7 +26,8 @@ class Imported:
     """One import in a process of its own.
 
     ``error`` and ``message``: type and text of the exception. ``path`` and ``line``: where it was
-    raised, or where the interpreter was when a signal came; ``line`` is 0 where that is not known.
+    raised, or where the interpreter was when a signal came: the innermost place in a file of the
+    user's, or else in any; ``line`` is 0 where that is not known.
     ``signal``: its name. ``status``: the exit status. ``seconds``: how long it was waited for.
     ``last_words``: the last line of the standard error.
     """

@@ -98,16 +98,22 @@ _IMPORTED = Example(
 _IMPORT_MEASURES = {
     "module": "the module",
     "seconds": "how long its import was waited for",
+    "place": "file and line where it ended, as far as that is known",
 }
 
 
 def _imported(one: Imported) -> dict[str, Value]:
-    return {"module": one.module, "seconds": round(one.seconds, 2)}
+    measured: dict[str, Value] = {"module": one.module, "seconds": round(one.seconds, 2)}
+    if one.ending is not Ending.IMPORTED:
+        measured["place"] = f"{one.path}:{one.line}" if one.path else "a place that is not known"
+    return measured
 
 
 def _at(one: Imported) -> Where:
-    """The file that was run last, where it is known."""
-    return Where(one.path, line=one.line or None) if one.path else Where(ID)
+    """A file of the user's; places in reports are below what was looked at."""
+    if not one.path or one.path.startswith("/"):
+        return Where(ID)
+    return Where(one.path, line=one.line or None)
 
 
 @rule(
@@ -115,7 +121,7 @@ def _at(one: Imported) -> Where:
     title="The module cannot be imported",
     level=Level.FAIL,
     message="Importing {module} raised {error}: {text}.",
-    evidence="In a process of its own, after {seconds:.2f} s.",
+    evidence="In a process of its own, after {seconds:.2f} s, at {place}.",
     needs={"imported": _IMPORT},
     measures={
         **_IMPORT_MEASURES,
@@ -161,7 +167,7 @@ def import_fail(imported: Imported) -> Outcome:
     title="Importing the module ends the interpreter",
     level=Level.FAIL,
     message="Importing {module} ended the interpreter with the signal {signal}.",
-    evidence="After {seconds:.2f} s and without a Python exception.",
+    evidence="After {seconds:.2f} s and without a Python exception, at {place}.",
     needs={"imported": _IMPORT},
     measures={
         **_IMPORT_MEASURES,
@@ -219,7 +225,7 @@ def import_crash(imported: Imported) -> Outcome:
     title="Importing the module takes too long",
     level=Level.WARN,
     message="Importing {module} had not ended after {seconds:.0f} s.",
-    evidence="The process was ended then; --timeout allows more.",
+    evidence="It was at {place}. The process was ended; --timeout allows more.",
     needs={"imported": _IMPORT},
     measures=_IMPORT_MEASURES,
     doc=Doc(

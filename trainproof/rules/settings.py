@@ -85,7 +85,11 @@ def cadence(plans: tuple[Plan, ...]) -> Outcome:
     return _over(plans, _never)
 
 
-_WORDS = {"save": "A checkpoint is saved", "eval": "It is evaluated", "logging": "It is logged"}
+_WORDS = {
+    "save": "A checkpoint is saved",
+    "eval": "It is evaluated",
+    "logging": "Numbers are logged",
+}
 
 
 def _never(plan: Plan) -> list[Evidence] | None:
