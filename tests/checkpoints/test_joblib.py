@@ -89,3 +89,19 @@ def test_a_type_without_its_byte_order_is_little_endian() -> None:
     order = p.tuple_(p.integer(3), p.text("<"), p.NONE, p.NONE, p.NONE)
     bare = whole.replace(order, p.tuple_())
     assert read(dumped(a=bare + ONE_NAN), "m.joblib").shown == {"a": ("float64", (2,), 1)}
+
+
+def test_records_and_texts_are_passed_over_by_their_size() -> None:
+    nodes = announced([2], "V24") + bytes(48)
+    names = announced([2], "U3") + bytes(24)
+    last = announced([2], "f8") + ONE_NAN
+    made = read(dumped(nodes=nodes, names=names, values=last), "m.joblib")
+    assert made.shown == {"values": ("float64", (2,), 1)}
+    assert [one.name for one in made.facts.unread] == ["nodes", "names"]
+
+
+def test_a_type_without_a_size_ends_the_reading() -> None:
+    made = read(dumped(a=announced([2], "V") + bytes(8)), "m.joblib")
+    assert made.facts.extent is Extent.NOT_CHECKED
+    assert made.facts.safety is Safety.UNKNOWN
+    assert made.codes == []

@@ -97,7 +97,7 @@ class Limits:
     items: int = 10_000_000
 
     tensors: int = 120_000
-    fields: int = 1_500_000
+    fields: int = 1_000_000
     numbers: int = 1 << 20
     node: int = 64 << 10
     document: int = 64 << 20

@@ -153,7 +153,7 @@ def _array(draft: Draft, call: Call, data: bytes, at: int) -> int:
         array = joblib_array(call)
     except NotRead as why:
         raise Damage(FaultCode.TOO_LARGE, f"what follows is not known: {why}") from None
-    if array.dtype is None:
+    if array.itemsize is None:
         walked = draft.survey.pickle(data, "", at)
         if walked.damage is not None:
             raise walked.damage

@@ -351,18 +351,21 @@ JOBLIB_ARRAY = "joblib.numpy_pickle.NumpyArrayWrapper"
 
 @dataclass(frozen=True, slots=True)
 class JoblibArray:
-    """An array whose bytes follow the object that announces it. ``dtype`` None: its elements are
-    objects, and a pickle follows. ``aligned``: whether a byte says how many to pass over first.
+    """An array whose bytes follow the object that announces it. ``dtype`` None: a type that is not
+    measured, ``code`` in numpy. ``itemsize`` None: its elements are objects, and a pickle follows.
+    ``aligned``: whether a byte says how many to pass over first.
     """
 
     dtype: str | None
+    code: str
+    itemsize: int | None
     shape: tuple[int, ...]
     big_endian: bool
     aligned: bool
 
     @property
     def nbytes(self) -> int:
-        return math.prod(self.shape) * (itemsize(self.dtype) if self.dtype else 0)
+        return math.prod(self.shape) * (self.itemsize or 0)
 
 
 def joblib_array(call: Call) -> JoblibArray:
@@ -374,10 +377,34 @@ def joblib_array(call: Call) -> JoblibArray:
     shape, aligned = _sizes(state.get("shape")), state.get("numpy_array_alignment_bytes")
     if math.prod(shape) >= 1 << 63 or min(shape, default=0) < 0:
         raise NotRead("an array of an impossible shape")
-    if _numpy_code(state.get("dtype")).startswith("O"):
-        return JoblibArray(None, shape, False, False)
-    dtype, big = _numpy_dtype(state.get("dtype"))
-    return JoblibArray(dtype, shape, big, aligned is not None)
+    node, code = state.get("dtype"), _numpy_code(state.get("dtype"))
+    if code in NUMPY_TYPES:
+        dtype, big = _numpy_dtype(node)
+        return JoblibArray(dtype, code, itemsize(dtype), shape, big, aligned is not None)
+    size = None if _holds_objects(node, code) else _numpy_size(code)
+    return JoblibArray(None, code, size, shape, False, aligned is not None)
+
+
+_UNITS = {"V": 1, "S": 1, "a": 1, "U": 4, "M": 1, "m": 1}
+"""Bytes of the unit in which numpy gives the size of its other types."""
+_HAS_OBJECT = 1
+
+
+def _numpy_size(code: str) -> int:
+    """Raises NotRead where the type says none."""
+    digits = code[1:]
+    if code[:1] not in _UNITS or not digits.isascii() or not digits.isdigit() or len(digits) > 9:
+        raise NotRead(f"an array of numpy type {code[:20]}" if code else "the array has no type")
+    return _UNITS[code[0]] * int(digits)
+
+
+def _holds_objects(node: Node, code: str) -> bool:
+    """Objects themselves, or records with a field of them, as the flags of the type tell."""
+    states = node.states if isinstance(node, Call) else []
+    flags = [state.values[7:8] for state in states if isinstance(state, Items)]
+    return code.startswith("O") or any(
+        type(one) is int and bool(one & _HAS_OBJECT) for values in flags for one in values
+    )
 
 
 def _named_items(node: Node) -> Iterator[tuple[str, Node]]:
@@ -390,7 +417,7 @@ def joblib_tensor(call: Call) -> Tensor:
     """The array that a call stands for, with the bytes that followed it. Raises NotRead."""
     array, data = joblib_array(call), next(iter(call.items), None)
     if array.dtype is None or not isinstance(data, bytes):
-        raise NotRead("an array of objects")
+        raise NotRead(f"an array of numpy type {array.code[:20]}")
     if len(data) != array.nbytes:
         raise NotRead("an array that was changed after its bytes")
     return Tensor(array.dtype, array.shape, Kind.ARRAY, data=data, big_endian=array.big_endian)

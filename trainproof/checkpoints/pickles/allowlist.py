@@ -204,11 +204,17 @@ _INERT_FAMILY = re.compile(
     r"|(lightning\.fabric\.utilities\.data|pytorch_lightning\.utilities\.parsing)\.AttributeDict"
     r"|omegaconf\.(dictconfig\.DictConfig|listconfig\.ListConfig|base\.(Container)?Metadata)"
     r"|omegaconf\.nodes\.[A-Z][A-Za-z]*Node|typing\.Any"
+    r"|numpy\.random\._pickle\.__(randomstate|generator|bit_generator)_ctor"
+    r"|numpy\.random\.(_mt19937\.MT19937|_pcg64\.PCG64(DXSM)?|_philox\.Philox|_sfc64\.SFC64)"
+    r"|numpy\.random\.bit_generator\.(__pyx_unpickle_)?SeedSequence"
+    r"|numpy\.(bool_?|(u?int|float|complex)[0-9]+)"
+    r"|sklearn\.(?!externals|datasets|utils\._test)[a-z_.]+\.[A-Z][A-Za-z0-9]*"
 )
 """Layers of torch itself: classes, whose state is set without calling them. What TorchScript
 calls its own types: they exist in no module that a pickle could import. Settings and enumerations
 that the trainers of transformers, accelerate, TRL and Lightning save beside the weights: plain
-data, of whose classes none runs what it is given."""
+data, of whose classes none runs what it is given. Numbers and states of the generators of NumPy, and
+the estimators of scikit-learn, whose constructors only keep what they are given."""
 
 _PYTHON_2 = {"__builtin__": "builtins", "copy_reg": "copyreg", "cPickle": "pickle"}
 """Modules that unpicklers look for under another name in old protocols."""
