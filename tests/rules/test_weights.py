@@ -178,3 +178,10 @@ def test_arrays_that_need_not_be_weights_are_a_warning(
 ) -> None:
     cell = judge("TP-CKPT-NAN", saved(tensor(name, nan=nan, inf=1), layout=layout))
     assert level(cell) == (Level.WARN if variant else Level.FAIL, variant)
+
+
+@pytest.mark.parametrize(("code", "state"), [("V64", State.NOT_CHECKED), ("U3", State.CLEAN)])
+def test_records_of_a_forest_were_not_read_and_are_not_passed(code: str, state: State) -> None:
+    reason = f"joblib.numpy_pickle.NumpyArrayWrapper: an array of numpy type {code}"
+    view = saved(tensor("x"), layout=Layout.JOBLIB, unread=(Unread(".nodes", reason),))
+    assert judge("TP-CKPT-NAN", view).state is state

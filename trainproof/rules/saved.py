@@ -23,8 +23,13 @@ _MAX_INT = 2**63 - 1
 
 WEIGHTS = frozenset({Group.MODEL, Group.AVERAGE})
 FLOATS = ("float", "bfloat", "complex")
-_REBUILDS = "torch."
-"""Objects that were not read and whose class is torch's own: most often a kind of tensor."""
+_REBUILDS = (
+    "torch.",
+    "joblib.numpy_pickle.NumpyArrayWrapper: an array of numpy type V",
+    "joblib.numpy_pickle.NumpyArrayWrapper: an array of numpy type O",
+)
+"""How the reasons of objects begin that may hold numbers and were not read: objects of torch's own
+classes, most often a kind of tensor, and the records of a tree or forest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,13 +208,13 @@ _INERT_FAMILY = re.compile(
     r"|numpy\.random\.(_mt19937\.MT19937|_pcg64\.PCG64(DXSM)?|_philox\.Philox|_sfc64\.SFC64)"
     r"|numpy\.random\.bit_generator\.(__pyx_unpickle_)?SeedSequence"
     r"|numpy\.(bool_?|(u?int|float|complex)[0-9]+)"
-    r"|sklearn\.(?!externals|datasets|utils\._test)[a-z_.]+\.[A-Z][A-Za-z0-9]*"
+    r"|sklearn\.(?!externals|datasets|utils\._test)[a-z_.]+\._?[A-Z][A-Za-z0-9]*"
 )
 """Layers of torch itself: classes, whose state is set without calling them. What TorchScript
 calls its own types: they exist in no module that a pickle could import. Settings and enumerations
 that the trainers of transformers, accelerate, TRL and Lightning save beside the weights: plain
-data, of whose classes none runs what it is given. Numbers and states of the generators of NumPy, and
-the estimators of scikit-learn, whose constructors only keep what they are given."""
+data, of whose classes none runs what it is given. Numbers and states of the generators of NumPy,
+and the estimators of scikit-learn, whose constructors only keep what they are given."""
 
 _PYTHON_2 = {"__builtin__": "builtins", "copy_reg": "copyreg", "cPickle": "pickle"}
 """Modules that unpicklers look for under another name in old protocols."""
