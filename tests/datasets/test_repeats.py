@@ -87,6 +87,6 @@ def test_memory_grows_by_24_bytes_a_row() -> None:
     memory = Memory()
     memory.file("a")
     for number in range(1000):
-        memory.add(f"text {number}", number + 1, number + 1)
+        memory.add(f"text {number}", number + 1)
     held = (memory._exact, memory._normal, memory._places)
     assert sum(len(one) * one.itemsize for one in held) == 24_000

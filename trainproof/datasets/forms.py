@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from trainproof.model.dataset import FieldFacts, Shape, Spot
 
 from .classes import label_of
+from .places import spot_at
 from .rows import Fields
-from .shapes import Reader, recognise
+from .shapes import Plan, recognise
 
 _MOST = 2000
 """Forms that are told apart; rows of further ones are read and not counted by field."""
@@ -24,8 +25,7 @@ class Form:
 
     names: tuple[str, ...]
     types: tuple[type, ...]
-    shape: Shape
-    read: Reader
+    plan: Plan
     label: str
     first: Spot
     rows: int = 0
@@ -38,12 +38,12 @@ class Forms:
         self._last: Form | None = None
         self.dropped = 0
 
-    def of(self, row: Fields, artifact: str, line: int | None, number: int) -> Form:
+    def of(self, row: Fields, artifact: str, place: int) -> Form:
         """The form of a row, which is counted."""
         names, types = tuple(row), tuple(map(type, row.values()))
         form = self._last
         if form is None or names != form.names or types != form.types:
-            form = self._other(names, types, row, Spot(artifact, line or number, line is not None))
+            form = self._other(names, types, row, spot_at(artifact, place))
             self._last = form
         form.rows += 1
         return form
@@ -54,8 +54,7 @@ class Forms:
         """A form that is not that of the row before."""
         form = self._known.get((names, types))
         if form is None:
-            shape, read = recognise(row, self._text_field)
-            form = Form(names, types, shape, read, label_of(names), spot)
+            form = Form(names, types, recognise(row, self._text_field), label_of(names), spot)
             if len(self._known) < _MOST:
                 self._known[names, types] = form
             else:
@@ -67,8 +66,8 @@ class Forms:
         rows: Counter[Shape] = Counter()
         first: dict[Shape, Spot] = {}
         for form in self._known.values():
-            rows[form.shape] += form.rows
-            first.setdefault(form.shape, form.first)
+            rows[form.plan.shape] += form.rows
+            first.setdefault(form.plan.shape, form.first)
         return dict(rows), first
 
     def fields(self) -> tuple[FieldFacts, ...]:

@@ -8,6 +8,11 @@ SPOTS = 5
 """Places that are kept of each kind."""
 
 
+def spot_at(artifact: str, place: int) -> Spot:
+    """The row at a place: its line, or minus its number where the format has no lines."""
+    return Spot(artifact, abs(place), place > 0)
+
+
 class Counted:
     """A count and its first places."""
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trainproof.model.dataset import Overlap, Repeats, Spot, Tally
 
-from .places import SPOTS
+from .places import SPOTS, spot_at
 
 REMEMBERED = 1 << 24
 """Rows of each side of a split whose text is remembered; further rows are compared with none."""
@@ -43,8 +43,19 @@ class Memory:
         self._starts.append(len(self._exact))
         self._files.append(artifact)
 
-    def add(self, text: str, line: int | None, row: int, least: int = 1) -> None:
-        """Texts of fewer characters than ``least``, white space apart, are only counted."""
+    def extend(self, texts: list[str], places: list[int], least: int = 1) -> None:
+        """Many at once."""
+        if least > 1 or len(self._exact) + len(texts) > REMEMBERED:
+            for text, place in zip(texts, places, strict=True):
+                self.add(text, place, least)
+            return
+        self._exact.extend(map(hash, texts))
+        self._normal.extend([hash(_bare(text)) for text in texts])
+        self._places.extend(places)
+
+    def add(self, text: str, place: int, least: int = 1) -> None:
+        """Texts of fewer characters than ``least``, white space apart, are only counted.
+        ``place``: as of ``spot_at``."""
         if len(self._exact) >= REMEMBERED:
             return
         normal = _bare(text)
@@ -53,12 +64,11 @@ class Memory:
             return
         self._exact.append(hash(text))
         self._normal.append(hash(normal))
-        self._places.append(-row if line is None else line)
+        self._places.append(place)
 
     def spot(self, index: int) -> Spot:
         artifact = self._files[bisect_right(self._starts, index) - 1]
-        place = self._places[index]
-        return Spot(artifact, abs(place), place > 0)
+        return spot_at(artifact, self._places[index])
 
     def repeats(self) -> Repeats:
         exact, normal = _hashes(self._exact), _hashes(self._normal)

@@ -7,13 +7,18 @@ from typing import Protocol
 from trainproof.model.dataset import Dataset, Issue, Shape, Spot
 
 from .classes import Classes
-from .forms import Forms
-from .places import Issues
+from .forms import Form, Forms
+from .places import Issues, spot_at
 from .repeats import TELLING, Memory
 from .rows import Fields, Unusable
-from .sources import Form, Source
+from .sources import Form as FileForm
+from .sources import Source
 from .targets import Supervision
 from .turns import Content
+
+_BATCH = 512
+_BATCH_SIZE = 1 << 20
+"""Rows, and their characters, that are looked at together."""
 
 
 class Sample(Protocol):
@@ -43,64 +48,112 @@ class Survey:
         self._source: Source | None = None
         self._memory = self._trained
         self._least = 1
+        self._form: Form | None = None
+        self._waiting: list[Fields] = []
+        self._places: list[int] = []
+        self._size = 0
 
     def file(self, source: Source) -> None:
         """The rows that come next are of this file."""
+        self._flush()
         self._source, self._number = source, 0
         self._files += 1
         self._memory = self._held_out if source.held_out else self._trained
         self._memory.file(source.artifact)
         self._least = TELLING if source.held_out else 1
 
-    def form(self, form: Form) -> None:
+    def form(self, form: FileForm) -> None:
         """Lines of plain text repeat each other where they are short, and no harm is done."""
-        if form is Form.TEXT:
+        if form is FileForm.TEXT:
             self._least = TELLING
 
     def unusable(self, item: Unusable) -> None:
         self._number += 1
         self._unusable += 1
-        self.issues.add(item.issue, self._spot(item.line))
+        self.issues.add(item.issue, self._spot(item.line or -self._number))
 
     def row(self, line: int | None, fields: Fields, issues: tuple[Issue, ...] = ()) -> None:
+        """Rows that say nothing but text wait for others of their form."""
         self._number += 1
-        source = self._source
-        assert source is not None
-        form = self._forms.of(fields, source.artifact, line, self._number)
-        content = form.read(fields)
+        place = line or -self._number
+        assert self._source is not None
+        form = self._forms.of(fields, self._source.artifact, place)
+        if form is not self._form:
+            self._flush()
+            self._form = form
+        parts = form.plan.parts
+        if not parts or issues or self._sample is not None:
+            self._flush()
+            self._one(form, place, fields, issues)
+            return
+        self._waiting.append(fields)
+        self._places.append(place)
+        for name in parts:
+            self._size += len(fields[name])
+        if len(self._waiting) >= _BATCH or self._size >= _BATCH_SIZE:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._waiting or self._form is None:
+            return
+        rows, places, form = self._waiting, self._places, self._form
+        self._waiting, self._places, self._size = [], [], 0
+        texts = form.plan.texts(rows)
+        if texts is None:
+            for place, fields in zip(places, rows, strict=True):
+                self._one(form, place, fields, ())
+            return
+        self._memory.extend(texts, places, self._least)
+        self._characters += sum(map(len, texts))
+        self._count(len(texts))
+        if form.label and not self._is_held_out:
+            for place, fields in zip(places, rows, strict=True):
+                self._classes.add(form.label, fields, self._spot(place))
+
+    @property
+    def _is_held_out(self) -> bool:
+        return self._memory is self._held_out
+
+    def _count(self, rows: int) -> None:
+        if self._is_held_out:
+            self._held += rows
+        else:
+            self._rows += rows
+
+    def _one(self, form: Form, place: int, fields: Fields, issues: tuple[Issue, ...]) -> None:
+        content = form.plan.read(fields)
         text = content.text
-        if issues or content.issues or "\x00" in text or not text.isascii():
-            self._look(line, content, issues)
+        self._look(place, content, issues)
+        self._count(1)
         if text:
             self._characters += len(text)
             whole = f"{text}\n{content.beside}" if content.beside else text
-            self._memory.add(whole, line, self._number, self._least)
-        if source.held_out:
-            self._held += 1
+            self._memory.add(whole, place, self._least)
+        if self._is_held_out:
             return
-        self._rows += 1
         if form.label:
-            self._classes.add(form.label, fields, self._spot(line))
-        if form.shape is Shape.TOKENS:
-            self._targets.add(fields, self._spot(line))
+            self._classes.add(form.label, fields, self._spot(place))
+        if form.plan.shape is Shape.TOKENS:
+            self._targets.add(fields, self._spot(place))
         elif self._sample is not None and text and not issues:
-            self._sample.add(content, self._spot(line))
+            self._sample.add(content, self._spot(place))
 
-    def _spot(self, line: int | None) -> Spot:
+    def _spot(self, place: int) -> Spot:
         assert self._source is not None
-        return Spot(self._source.artifact, line or self._number, line is not None)
+        return spot_at(self._source.artifact, place)
 
-    def _look(self, line: int | None, content: Content, issues: tuple[Issue, ...]) -> None:
-        """Rows of which something is wrong, or may be."""
+    def _look(self, place: int, content: Content, issues: tuple[Issue, ...]) -> None:
+        """What may be wrong with a row."""
         for issue in (*issues, *content.issues):
-            self.issues.add(issue, self._spot(line))
+            self.issues.add(issue, self._spot(place))
         if "\x00" in content.text:
-            self.issues.add(Issue.NUL, self._spot(line))
+            self.issues.add(Issue.NUL, self._spot(place))
         if "\ufffd" in content.text and Issue.ENCODING not in issues:
-            self.issues.add(Issue.REPLACEMENT, self._spot(line))
+            self.issues.add(Issue.REPLACEMENT, self._spot(place))
 
     def found(self, name: str) -> Dataset:
         """What has come together; the tokenizer's part is added by who has one."""
+        self._flush()
         shapes, shape_at = self._forms.shapes()
         return Dataset(
             name=name,
