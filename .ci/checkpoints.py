@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainproof.api import audit_checkpoints
-from trainproof.checkpoints import read_checkpoint
+from trainproof.checkpoints import read_checkpoint, read_distributed
 from trainproof.config import Config
 from trainproof.model.data import Fault
 from trainproof.model.tensors import HARMLESS, CheckpointFacts, Extent, TensorInfo
@@ -40,6 +40,9 @@ ACCEPTED = frozenset(
 """The safetensors files that the reference library (0.8.0) loads. It refuses the other 40."""
 SAFETENSORS = 56
 
+DISTRIBUTED = {"zoo/dcp": 23, "zoo/dcp_fsdp": 11, "zoo_dcp_st": 2}
+"""Tensors of each directory of torch.distributed.checkpoint, all of which are measured."""
+
 
 def checkpoints(data: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as scratch:
@@ -48,6 +51,7 @@ def checkpoints(data: Path) -> list[str]:
                 archive.extractall(scratch, filter="data")
         made = Path(scratch)
         problems = [*tensors(data, made / "zoo"), *peer(data), *safetensors(made / "st")]
+        problems += distributed(made)
         return problems + [*benign(made / "zoo"), *hostile(data, made / "hostile")]
 
 
@@ -124,6 +128,15 @@ def safetensors(directory: Path) -> Iterator[str]:
             yield f"safetensors {path.name}: sound is {sound}"
     if len(files) != SAFETENSORS:
         yield f"{len(files)} safetensors files, not {SAFETENSORS}"
+
+
+def distributed(scratch: Path) -> Iterator[str]:
+    for name, expected in DISTRIBUTED.items():
+        directory = scratch / name
+        items = read_distributed(lambda path, at=directory: (at / path).open("rb"), name)
+        measured = [one for one in items if isinstance(one, TensorInfo) and one.stats is not None]
+        if len(measured) != expected:
+            yield f"{name}: {len(measured)} tensors were measured, not {expected}"
 
 
 # --- verdicts ------------------------------------------------------------------------------------
