@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from trainproof.model.versions import KNOWN_BAD, WATCHED, Range, known_bad, release
+from trainproof.model.versions import KNOWN_BAD, WATCHED, Range, cuda, known_bad, release
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,20 @@ def test_every_entry_has_a_public_number_and_is_looked_for() -> None:
     for one in KNOWN_BAD:
         assert re.search(r"\w #\d+", one.source)
         assert {part.package for part in one.all_of} <= set(WATCHED)
+
+
+@pytest.mark.parametrize(
+    ("versions", "built"),
+    [
+        ({"torch": "2.5.1+cu124"}, (12, 4)),
+        ({"torch": "2.9.0+cu130"}, (13, 0)),
+        ({"torch": "2.5.1+cpu", "nvidia-cuda-runtime-cu12": "12.4.127"}, None),
+        ({"torch": "2.5.1", "nvidia-cuda-runtime-cu12": "12.4.127"}, (12, 4, 127)),
+        ({"torch": "2.13.0", "nvidia-cuda-runtime": "13.0.96"}, (13, 0, 96)),
+        ({"torch": "2.5.1"}, None),
+        ({"torch": "2.5.1+rocm6.2"}, None),
+        ({"nvidia-cuda-runtime": "13.0.96"}, None),
+    ],
+)
+def test_the_cuda_of_torch(versions: dict[str, str], built: tuple[int, ...] | None) -> None:
+    assert cuda(versions) == built

@@ -7,7 +7,7 @@ import pytest
 from trainproof.engine.evaluate import evaluate
 from trainproof.model.checkpoint import SavedFile
 from trainproof.model.data import Fault, FaultCode, RunView
-from trainproof.model.environment import Ending, Environment, Imported, Memory, Space
+from trainproof.model.environment import Ending, Environment, Gpus, Imported, Memory, Space
 from trainproof.model.inspection import EnvironmentRequest
 from trainproof.model.outcome import Cell, Level, Skip, State
 from trainproof.model.rule import render
@@ -167,6 +167,23 @@ def test_thresholds_move_limits() -> None:
 def test_a_fault_that_needs_more_than_versions_is_information() -> None:
     one = Environment(packages={"transformers": "4.46.1", "torch": "2.2.0", "numpy": "2.0.0"})
     assert levels(cell("TP-ENV-KNOWN-BAD", one)) == [Level.WARN, Level.INFO]
+
+
+@pytest.mark.parametrize(
+    ("driver", "torch", "state"),
+    [
+        ("525.60.13", "2.5.1+cu124", State.CLEAN),
+        ("525.60.12", "2.5.1+cu124", State.FIRED),
+        ("575.57.08", "2.9.0+cu130", State.FIRED),
+        ("580.65.06", "2.9.0+cu130", State.CLEAN),
+        ("470.82.01", "2.0.1+cu118", State.CLEAN),
+        ("470.82.01", "2.5.1+cpu", State.NOT_CHECKED),
+        ("", "2.5.1+cu124", State.NOT_CHECKED),
+    ],
+)
+def test_a_driver_and_the_cuda_of_torch(driver: str, torch: str, state: State) -> None:
+    environment = Environment(packages={"torch": torch}, gpus=Gpus(driver))
+    assert cell("TP-ENV-DRIVER-OLD", environment).state is state
 
 
 def saved(*defects: Defect, **facts: object) -> Environment:

@@ -272,6 +272,17 @@ def test_the_deadline_is_renewed_and_memory_is_bounded(tmp_path: Path) -> None:
     assert len(beats) >= 500 // 64
 
 
+def test_a_file_of_broken_lines_renews_it_too(tmp_path: Path) -> None:
+    path = tmp_path / "train.jsonl"
+    path.write_text("{\n" * 1000)
+    beats: list[int] = []
+    found = inspected(path, lambda: beats.append(1))
+    assert found.subject is None
+    assert len(beats) >= 1000 // 64
+    assert len(found.faults) == 22
+    assert found.faults[-1].detail == "no row could be read"
+
+
 def test_the_same_corpus_gives_the_same_report(tmp_path: Path) -> None:
     path = corpus(tmp_path)
     for name in ("rate", "number"):

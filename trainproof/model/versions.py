@@ -96,7 +96,15 @@ KNOWN_BAD: tuple[KnownBad, ...] = (
     ),
 )
 
+CUDA_RUNTIMES = ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime-cu11")
+"""Packages that torch brings its CUDA with."""
+
+LEAST_DRIVER: Mapping[int, Release] = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580, 65, 6)}
+"""Major version of CUDA to the first driver for Linux that any of its releases runs on.
+https://docs.nvidia.com/deploy/cuda-compatibility/ (minor version compatibility)"""
+
 WATCHED: tuple[str, ...] = (
+    *CUDA_RUNTIMES,
     "accelerate",
     "datasets",
     "deepspeed",
@@ -124,6 +132,17 @@ def release(version: str) -> Release | None:
     while numbers and numbers[-1] == 0:  # 2.5 and 2.5.0 are the same
         numbers = numbers[:-1]
     return numbers
+
+
+def cuda(versions: Mapping[str, str]) -> Release | None:
+    """The CUDA that torch was built for: by its local version (``+cu124``), or by the runtime that
+    is installed beside it. None without torch, and for builds that need none."""
+    _, _, local = versions.get("torch", "").partition("+")
+    if match := re.fullmatch(r"cu(\d\d)(\d{1,2})", local):
+        return int(match[1]), int(match[2])
+    if local or "torch" not in versions:
+        return None
+    return next((release(versions[one]) for one in CUDA_RUNTIMES if one in versions), None)
 
 
 def known_bad(versions: Mapping[str, str]) -> Iterator[KnownBad]:

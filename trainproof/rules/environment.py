@@ -8,7 +8,14 @@ from typing import Annotated
 
 from trainproof.model.checkpoint import SavedFile
 from trainproof.model.data import RunView
-from trainproof.model.environment import Ending, Environment, Imported, Memory, Space
+from trainproof.model.environment import (
+    Ending,
+    Environment,
+    Gpus,
+    Imported,
+    Memory,
+    Space,
+)
 from trainproof.model.inspection import EnvironmentRequest
 from trainproof.model.outcome import (
     Clean,
@@ -30,7 +37,7 @@ from trainproof.model.tensors import (
     Integrity,
     Layout,
 )
-from trainproof.model.versions import known_bad
+from trainproof.model.versions import LEAST_DRIVER, cuda, known_bad, release
 
 from .interface import Bound, Example, Missing, Place, absent, rule
 from .saved import HOLLOW
@@ -642,6 +649,61 @@ def known_bad_versions(packages: Mapping[str, str]) -> Outcome:
         for bad in known_bad(packages)
     )
     return Fired(found) if found else Clean(counted)
+
+
+@rule(
+    id="TP-ENV-DRIVER-OLD",
+    title="The driver is too old for the CUDA of torch",
+    level=Level.WARN,
+    message="torch {torch} was built for CUDA {cuda}, which needs the driver {least}; this is"
+    " {driver}.",
+    evidence="{gpus} GPUs.",
+    needs={
+        "gpus": Part("gpus", "the driver of GPUs"),
+        "packages": Part("packages", "the versions of installed packages"),
+    },
+    measures={
+        "torch": "the installed version",
+        "cuda": "the CUDA that it was built for",
+        "driver": "the version of the driver",
+        "least": "the first driver that runs this CUDA",
+        "gpus": "GPUs that the driver tells",
+    },
+    doc=Doc(
+        measures="The version of the NVIDIA driver against the first one that runs any release of"
+        " the CUDA that torch was built for.",
+        means="torch finds no GPU, and trains on the CPU or ends.",
+        does_not_mean="That a newer driver is good for everything.",
+        guards=(
+            "Packages for forward compatibility (cuda-compat) make some data-centre GPUs run newer"
+            " CUDA on an older driver: a warning therefore.",
+            "Without the extra gpu, a driver or torch nothing is judged.",
+        ),
+        references=("NVIDIA: CUDA compatibility, minor version compatibility",),
+    ),
+    fires=Example(
+        "CUDA 12 on a driver of CUDA 11",
+        _view(packages={"torch": "2.5.1+cu124"}, gpus=Gpus("470.82.01")),
+    ),
+    silent=Example(
+        "CUDA 12 on a driver of CUDA 12",
+        _view(packages={"torch": "2.5.1+cu124"}, gpus=Gpus("550.54.15")),
+    ),
+    subject=SubjectKind.ENVIRONMENT,
+)
+def driver_old(gpus: Gpus, packages: Mapping[str, str]) -> Outcome:
+    built, driver = cuda(packages), release(gpus.driver)
+    least = None if built is None else LEAST_DRIVER.get(built[0])
+    if built is None or driver is None or least is None:
+        return Undecided({"gpus": len(gpus.devices)}, Skip.NEED_ABSENT)
+    measured: dict[str, Value] = {
+        "gpus": len(gpus.devices),
+        "torch": packages["torch"],
+        "cuda": ".".join(map(str, built[:2])),
+        "driver": gpus.driver,
+        "least": ".".join(map(str, least)),
+    }
+    return _fired(measured) if driver < least else Clean(measured)
 
 
 # --- the checkpoint to start from ---------------------------------------------------------------

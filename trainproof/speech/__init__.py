@@ -7,6 +7,7 @@ them up. What a rule needs is in ``trainproof.model.speech``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -21,46 +22,56 @@ from .rows import MAX_ROWS, Bad, Row, rows
 from .survey import Survey
 
 _FAULTS = 20
+_BEAT = 64
+"""Rows from one renewal of the deadline to the next."""
 
 
 def inspect(run: Run, requests: Requests, beat: Callable[[], None]) -> Inspection:
     """Measure the corpus that the run's one artifact is. Nothing is raised about the data."""
     (artifact,) = run.artifacts
     root = Path(run.root)
-    survey, faults, seen = Survey(beat), list[Fault](), 0
+    survey, bad, faults = Survey(beat), _Bad(), list[Fault]()
     try:
-        for item in rows(root / artifact.path, root):
-            seen += 1
-            match item:
-                case Row():
-                    survey.add(item)
-                case Bad():
-                    faults.append(
-                        Fault(FaultCode.CORRUPT, item.artifact, item.detail, False, item.line)
-                    )
+        for number, item in enumerate(rows(root / artifact.path, root)):
+            if number % _BEAT == 0:
+                beat()
+            survey.add(item) if isinstance(item, Row) else bad.add(item)
     except OSError as error:
-        detail = error.strerror or type(error).__name__
+        detail = f"{error.filename}: {error.strerror or type(error).__name__}"
         faults.append(Fault(FaultCode.IO, artifact.path, detail, fatal=True))
     if not survey.rows:
-        detail = "no manifest and no audio" if not faults else "no row could be read"
+        detail = "no row could be read" if bad.count or faults else "no manifest and no audio"
         faults.append(Fault(FaultCode.CORRUPT, artifact.path, detail, fatal=True))
-        return Inspection(None, faults=tuple(_few(faults)))
-    if seen >= MAX_ROWS:
+        return Inspection(None, faults=(*bad.faults(), *faults))
+    if survey.rows + bad.count >= MAX_ROWS:
         detail = f"only the first {MAX_ROWS:,} rows were read"
         faults.append(Fault(FaultCode.TOO_LARGE, artifact.path, detail, fatal=True))
     corpus = survey.done()
-    faults += _unread(corpus, artifact.path)
-    return Inspection(corpus, dict(_told(corpus)), tuple(_few(faults)))
+    return Inspection(
+        corpus,
+        dict(_told(corpus)),
+        (*bad.faults(), *faults, *_unread(corpus, artifact.path)),
+    )
 
 
-def _few(faults: list[Fault]) -> Iterator[Fault]:
-    """A file of a million broken lines is one story."""
-    blemishes = [fault for fault in faults if not fault.fatal]
-    yield from blemishes[:_FAULTS]
-    if len(blemishes) > _FAULTS:
-        more = f"{len(blemishes) - _FAULTS:,} more lines like these"
-        yield Fault(FaultCode.CORRUPT, blemishes[0].artifact, more, False)
-    yield from (fault for fault in faults if fault.fatal)
+@dataclass(slots=True)
+class _Bad:
+    """Lines that are no rows: a file of a million of them is one story."""
+
+    first: list[Bad] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, one: Bad) -> None:
+        self.count += 1
+        if len(self.first) < _FAULTS:
+            self.first.append(one)
+
+    def faults(self) -> Iterator[Fault]:
+        for one in self.first:
+            yield Fault(FaultCode.CORRUPT, one.artifact, one.detail, False, one.line)
+        if self.count > len(self.first):
+            more = f"{self.count - len(self.first):,} more lines like these"
+            yield Fault(FaultCode.CORRUPT, self.first[0].artifact, more, False)
 
 
 def _unread(corpus: Corpus, artifact: str) -> Iterator[Fault]:

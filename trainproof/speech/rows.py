@@ -25,6 +25,8 @@ MAX_LINE = 1 << 20
 MAX_TEXT = 1 << 16
 """Bytes of a transcript that is a file of its own."""
 MAX_ROWS = 1_000_000
+_TRIED = 1000
+"""Files of a directory of which the first line is read, to see whether they are manifests."""
 
 AUDIO = DECODED | OTHERS
 _TRANSCRIPTS = (".txt", ".lab", ".normalized.txt")
@@ -93,14 +95,17 @@ def _manifests(directory: Path) -> list[Path]:
     if "wav.scp" in names:
         return [directory / "wav.scp"]
     tried = [name for name in names if name.lower().endswith(_MANIFESTS) and name[0] != "."]
-    return [directory / name for name in tried if _is_manifest(directory / name)]
+    return [directory / name for name in tried[:_TRIED] if _is_manifest(directory / name)]
 
 
 def _is_manifest(path: Path) -> bool:
     if not path.is_file():
         return False
-    with path.open("rb") as file:
-        first = file.readline(MAX_LINE)
+    try:
+        with path.open("rb") as file:
+            first = file.readline(MAX_LINE)
+    except OSError:
+        return True  # whoever reads its rows says what is wrong
     text = first.decode("utf-8-sig", "replace").strip()
     if text.startswith("{"):
         return isinstance(_json(text.encode()), Row)

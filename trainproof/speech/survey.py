@@ -26,7 +26,6 @@ _ENDS = 1 << 16
 """Bytes at each end of a file that are compared first."""
 _WHOLE = 256 << 20
 """Bytes up to which two files that look the same are compared as a whole."""
-_BEAT = 64
 
 
 @dataclass(slots=True)
@@ -79,7 +78,7 @@ class _File:
 
 @dataclass(slots=True)
 class Survey:
-    """Add the rows in their order, then ``done``. ``beat`` is called before what may take long."""
+    """Add the rows in their order, then ``done``, which calls ``beat`` before each file."""
 
     beat: Callable[[], None]
     rows: int = 0
@@ -104,8 +103,6 @@ class Survey:
 
     def add(self, row: Row) -> None:
         self.rows += 1
-        if self.rows % _BEAT == 1:
-            self.beat()
         self._text(row)
         if row.audio is None:
             self.unread.add(_spot(row, 0.0, "a command or a part of an archive"))
