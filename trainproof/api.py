@@ -198,8 +198,10 @@ def _find_with_kept(config: Config, stack: ExitStack) -> _Found:
     kept = [one for ones in found.kept.values() for one in ones]
     if kept:
         found.kinds |= {SubjectKind.CHECKPOINT, SubjectKind.CHECKPOINT_PAIR, SubjectKind.KEPT}
-        found.references = predecessors(kept)
-        found.limited = set(_too_large(kept, config.checkpoint_limit))
+        found.limited = large = set(_too_large(kept, config.checkpoint_limit))
+        chains = predecessors(kept).items()
+        # what is read in full must not make a large one be read in full
+        found.references = {one: ref for one, ref in chains if one in large or ref not in large}
         found.runs += kept
         judged = {(one.root, artifact.path) for one in kept for artifact in one.artifacts}
         found.unjudged = [file for file in found.unjudged if (file.root, file.path) not in judged]

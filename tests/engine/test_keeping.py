@@ -111,6 +111,15 @@ def test_what_is_larger_than_the_limit_is_read_to_its_structure_and_says_so(run:
     assert by_id(audited(run, checkpoint_limit=0))["step_40.pt"].verdict is Verdict.PASS
 
 
+def test_what_is_small_is_not_compared_with_what_is_too_large(tmp_path: Path) -> None:
+    write(tmp_path / "log.jsonl", log_of())
+    write(tmp_path / "step_20.pt", torch_bytes({"w": [1.0] * 500}))
+    small = write(tmp_path / "step_40.pt", torch_bytes({"w": [1.0, 2.0]}))
+    subjects = by_id(audited(tmp_path, checkpoint_limit=small.stat().st_size))
+    assert subjects["step_20.pt"].verdict is Verdict.NOT_CHECKED
+    assert (subjects["step_40.pt"].verdict, subjects["step_40.pt"].drift) == (Verdict.PASS, None)
+
+
 def test_an_audit_reads_sixteen_times_the_limit_at_most(tmp_path: Path) -> None:
     write(tmp_path / "log.jsonl", log_of())
     for step in range(20):
