@@ -105,3 +105,12 @@ def test_a_type_without_a_size_ends_the_reading() -> None:
     assert made.facts.extent is Extent.NOT_CHECKED
     assert made.facts.safety is Safety.UNKNOWN
     assert made.codes == []
+
+
+@pytest.mark.parametrize("inner", [ONE_NAN * 40, p.pickle(p.list_(p.text("x" * 600)))])
+def test_an_array_beyond_the_limit_is_no_damage(inner: bytes) -> None:
+    kind = announced([80], "f8") if inner.startswith(ONE_NAN) else announced([1], "O8")
+    data = dumped(a=kind + inner)
+    made = read(data, "m.joblib", limits=Limits(pickle_bytes=len(data) - 100))
+    assert made.codes == []
+    assert made.facts.extent is Extent.NOT_CHECKED

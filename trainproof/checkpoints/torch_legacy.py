@@ -154,7 +154,8 @@ def _array(draft: Draft, call: Call, data: bytes, at: int) -> int:
     except NotRead as why:
         raise Damage(FaultCode.TOO_LARGE, f"what follows is not known: {why}") from None
     if array.itemsize is None:
-        walked = draft.survey.pickle(data, "", at)
+        whole = len(data) == draft.source.size
+        walked = draft.survey.pickle(data, "", at, whole=whole)
         if walked.damage is not None:
             raise walked.damage
         return walked.end
