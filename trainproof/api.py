@@ -538,8 +538,6 @@ def _rules(infos: Mapping[str, RuleInfo]) -> tuple[RuleEntry, ...]:
 # --- again and again ------------------------------------------------------------------------
 
 _STALL = "TP-STALL"
-_LIVE = frozenset({SubjectKind.RUN, SubjectKind.PAIR})
-"""Kinds of the rules that runs are judged by while they go on, beside that of the watch."""
 _Key = tuple[str, str]
 """Root and id of a run."""
 
@@ -569,10 +567,8 @@ class Session:
         self._stack.close()
         self._stack = ExitStack()
         found = _find(self._config, self._stack)
-        runs = [run for run in found.runs if run.subject is SubjectKind.RUN]
-        kinds = found.kinds & _LIVE | {SubjectKind.WATCH}
-        self._found = replace(found, kinds=kinds, runs=runs)
-        same = {_key(run) for run in runs if before.get(_key(run)) == _names(run)}
+        self._found = replace(found, kinds=found.kinds | {SubjectKind.WATCH})
+        same = {_key(run) for run in self.runs if before.get(_key(run)) == _names(run)}
         self._results = {key: one for key, one in self._results.items() if key in same}
         settings = replace(_settings(self._found, self._config, Depth.TENSORS), live=True)
         if settings != self._settings:
