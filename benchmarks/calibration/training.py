@@ -222,7 +222,9 @@ class Loop:
 
     def _log(self, scores: Scores) -> None:
         loss = self.meter.read()
-        values = {**({"loss": loss} if scores.total else {}), **scores.parts}
+        values = {"loss": loss} if scores.total else {}
+        for name, value in scores.parts.items():
+            values[name] = value * (self.change.reported if "loss" in name else 1.0)
         if scores.metric is not None and self.setting.log_metric:
             values[self.task.metric] = scores.metric
         if self.setting.log_lr:
