@@ -25,6 +25,17 @@ def test_an_optimizer_that_need_not_have_a_state_is_silent(view: RunView) -> Non
     assert judge("TP-CKPT-NO-STATE", view).state is not State.FIRED
 
 
+def test_states_of_parameters_that_no_group_lists_are_told() -> None:
+    cell = judge("TP-CKPT-NO-STATE", emptied(step=0, betas=False, states=3, unlisted=1))
+    assert level(cell) == (Level.WARN, "unlisted")
+    assert cell.hits[0].evidence.measured == {
+        "optimizers": 1,
+        "parameters": 2,
+        "states": 3,
+        "unlisted": 1,
+    }
+
+
 def test_means_of_another_shape_are_told() -> None:
     cell = judge("TP-CKPT-STATE-SHAPE", mismatched(shape=(9, 9)))
     assert level(cell) == (Level.WARN, "")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.outcome import Evidence, Level, Outcome, Value, Where
-from trainproof.model.rule import Doc, SubjectKind
+from trainproof.model.rule import Doc, SubjectKind, Variant
 from trainproof.model.tensors import (
     CheckpointDirectory,
     CheckpointFacts,
@@ -33,7 +33,7 @@ def _facts(checkpoint: Checkpoint) -> Iterator[CheckpointFacts]:
 
 @rule(
     id="TP-CKPT-NO-STATE",
-    title="The optimizer has no state",
+    title="The optimizer's states are not those of its parameters",
     level=Level.WARN,
     message="The optimizer in {artifact} lists {parameters:,} parameters and has a state for none"
     " of them.",
@@ -41,20 +41,32 @@ def _facts(checkpoint: Checkpoint) -> Iterator[CheckpointFacts]:
     " step on; the checkpoint is of step {step:,}.",
     needs={"checkpoint": Saved()},
     measures={
-        "optimizers": "optimizers of Adam's family",
+        "optimizers": "optimizers with groups of parameters",
         "parameters": "parameters that the optimizer lists",
         "step": "the step of the checkpoint, by its directory or its own count",
+        "states": "parameters that the optimizer has a state for",
+        "unlisted": "of these, those that it does not list",
         **UNREAD,
+    },
+    variants={
+        "unlisted": Variant(
+            Level.WARN,
+            "The optimizer in {artifact} has a state for {unlisted:,} parameters that it does not"
+            " list.",
+            "It lists {parameters:,} parameters in its groups, and has {states:,} states.",
+        )
     },
     doc=Doc(
         measures="The number of states of each optimizer that has betas, where the checkpoint says"
-        " that at least one step was taken.",
+        " that at least one step was taken; and of any optimizer, states of parameters that none of"
+        " its groups lists.",
         means="A resume starts the means again at zero: the first steps are as large as at the"
         " start of training, and the loss jumps.",
         does_not_mean="That the weights are damaged.",
         guards=(
             "Optimizers without betas (SGD) may have no state at all.",
-            "A checkpoint that does not say its step, or says zero, is left out.",
+            "A checkpoint that does not say its step, or says zero, may have no state.",
+            "An optimizer whose groups list no parameter is left out.",
         ),
         references=(
             "OneVision-Encoder #65; Lightning #2613: the optimizer's state was not saved",
@@ -68,18 +80,16 @@ def _facts(checkpoint: Checkpoint) -> Iterator[CheckpointFacts]:
 def no_state(checkpoint: Checkpoint) -> Outcome:
     found, looked = [], 0
     for facts in _facts(checkpoint):
-        if not any(_BETAS.search(one.name) for one in facts.scalars):
-            continue
-        step = _step(checkpoint, facts)
-        looked += len(facts.optimizers)
+        adam = any(_BETAS.search(one.name) for one in facts.scalars)
+        step = _step(checkpoint, facts) if adam else 0
         for one in facts.optimizers:
+            looked += 1
+            measured: dict[str, Value] = {"optimizers": 1, "parameters": one.parameters}
             if one.parameters and not one.states and step > 0:
-                measured: dict[str, Value] = {
-                    "optimizers": 1,
-                    "parameters": one.parameters,
-                    "step": step,
-                }
-                found.append(Evidence(Where(facts.artifact), measured))
+                found.append(Evidence(Where(facts.artifact), {**measured, "step": step}))
+            elif one.parameters and one.unlisted:
+                measured |= {"states": one.states, "unlisted": one.unlisted}
+                found.append(Evidence(Where(facts.artifact), measured, "unlisted"))
     unread = unopened(checkpoint)
     return settle(checkpoint, found, {"optimizers": looked}, unread, there=looked > 0)
 

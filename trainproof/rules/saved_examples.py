@@ -235,10 +235,10 @@ def adapter(first: Sequence[int], second: Sequence[int], **said: Any) -> RunView
     )
 
 
-def emptied(step: int, *, betas: bool = True, states: int = 0) -> RunView:
+def emptied(step: int, *, betas: bool = True, states: int = 0, unlisted: int = 0) -> RunView:
     """A trainer's directory whose optimizer lists two parameters."""
     one = CheckpointDirectory(f"checkpoint-{step}", DirectoryKind.TRAINER, (PATH,), step)
-    optimizer = OptimizerState("", 1, 2, states, 0)
+    optimizer = OptimizerState("", 1, 2, states, unlisted)
     scalars = (Scalar("param_groups/0/betas/0", 0.9),) if betas else ()
     return saved(directories=(one,), optimizers=(optimizer,), scalars=scalars)
 
