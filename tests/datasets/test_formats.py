@@ -12,8 +12,10 @@ import pytest
 
 from tests.support.inspected import counts, inspected, jsonl, lines, measured
 from trainproof.datasets import rows
+from trainproof.datasets.sources import Form, Source, read, sources
 from trainproof.model.data import FaultCode
 from trainproof.model.dataset import Dataset, Issue, Shape
+from trainproof.model.inspection import DatasetRequest
 
 ROWS: list[dict[str, Any]] = [{"text": "one"}, {"text": "two"}, {"text": "three"}]
 
@@ -164,6 +166,18 @@ def test_compressed_files_are_read_and_cut_ones_are_told(tmp_path: Path) -> None
     assert isinstance(cut.subject, Dataset)
     assert 0 < cut.subject.rows < 5000
     assert [fault.code for fault in cut.faults] == [FaultCode.TRUNCATED]
+
+
+@pytest.mark.parametrize("name", ["a.json.gz", "a.gz", "a.jsonl.gz"])
+def test_what_is_compressed_is_recognised_and_read_once(tmp_path: Path, name: str) -> None:
+    content = "\n".join(json.dumps({"text": f"row {n}"}) for n in range(20_000)).encode()
+    path = write(tmp_path / name, gzip.compress(content))
+    (source,) = sources(str(tmp_path), name, DatasetRequest())
+    assert isinstance(source, Source)
+    forms: list[Form] = []
+    assert sum(1 for _ in read(source, forms.append)) == 20_000
+    assert forms == [Form.JSON_LINES]
+    assert measured(path).rows == 20_000
 
 
 def test_a_directory_is_its_files_with_their_names(tmp_path: Path) -> None:

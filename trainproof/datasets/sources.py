@@ -14,7 +14,13 @@ from trainproof.model.artifact import Content
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.inspection import DatasetRequest
 from trainproof.stores import Entry, Passed, Store, StoreError, open_store
-from trainproof.stores.compressed import decompressed, trouble_of
+from trainproof.stores.compressed import (
+    LIMITS,
+    Decompressed,
+    Limits,
+    decompressed,
+    trouble_of,
+)
 
 from .json_document import json_document
 from .json_lines import json_lines, plain_text
@@ -54,6 +60,9 @@ _WORDS = re.compile(r"[^a-z]+")
 _TRAIN = frozenset({"train", "training"})
 _HELD_OUT = frozenset({"test", "valid", "validation", "val", "dev", "eval", "evaluation"})
 _HEAD = 1 << 16
+_STREAMED = frozenset(Form) - {Form.PARQUET, Form.ARROW}
+_FORWARD = Limits(total=1 << 42)
+"""Read once from end to end, a compressed file may unfold to as much as it likes, in proportion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +133,8 @@ def _is_train(path: str) -> bool:
 def read(source: Source, said: Callable[[Form], None]) -> Iterator[Item]:
     """The rows of one file; ``said`` is told its form before the first."""
     try:
-        opened = decompressed(source.store.open(source.path), source.artifact)
+        limits = _FORWARD if _by_name(source.path) in _STREAMED else LIMITS
+        opened = decompressed(source.store.open(source.path), source.artifact, limits)
         with contextlib.closing(opened) as stream:
             form = _form(source.path, stream)
             said(form)
@@ -140,8 +150,7 @@ def _form(path: str, stream: BinaryIO) -> Form:
     form = _by_name(path)
     if form not in (None, Form.JSON):
         return form
-    head = stream.read(_HEAD)
-    stream.seek(0)
+    head = _head(stream)
     if head.startswith(b"PAR1"):
         return Form.PARQUET
     if head.startswith(b"ARROW1"):
@@ -150,6 +159,16 @@ def _form(path: str, stream: BinaryIO) -> Form:
     if begin not in (b"{", b"["):
         return form or Form.TEXT
     return Form.JSON_LINES if begin == b"{" and _is_whole_line(head) else Form.JSON
+
+
+def _head(stream: BinaryIO) -> bytes:
+    """The beginning of a file. What is compressed must not be read twice: it would be unfolded
+    into a temporary file."""
+    if isinstance(stream, Decompressed):
+        return stream.peek(_HEAD)[:_HEAD]
+    head = stream.read(_HEAD)
+    stream.seek(0)
+    return head
 
 
 def _is_whole_line(head: bytes) -> bool:
