@@ -11,8 +11,11 @@ import pytest
 from tests.support.saved import HEALTHY, Values, safetensors_bytes, torch_bytes, write
 from trainproof import api
 from trainproof.config import Config
+from trainproof.engine.baselines import Baselines
+from trainproof.engine.checkpoints import judge_checkpoint
 from trainproof.engine.local import judge_here
 from trainproof.engine.succession import step_of
+from trainproof.engine.work import Phase
 from trainproof.model.artifact import Artifact, Kind, Run
 from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.data import Fault, FaultCode
@@ -218,3 +221,25 @@ def test_a_file_of_the_reference_that_killed_a_worker_is_not_opened_again(tmp_pa
     result = results[0]
     assert [cell.skip for cell in result.cells] == [None, *[Skip.NEED_UNREADABLE] * 2]
     assert (result.baseline_faults, result.faults) == ((death,), ())
+
+
+def test_what_was_just_judged_is_not_read_again_to_be_compared_with(tmp_path: Path) -> None:
+    def run_of(name: str) -> Run:
+        write(tmp_path / name, torch_bytes())
+        artifact = Artifact(str(tmp_path), name, 1, Kind.CHECKPOINT, "checkpoint")
+        return Run(name, str(tmp_path), (artifact,), SubjectKind.CHECKPOINT)
+
+    seen: list[Phase] = []
+
+    class Noted:
+        def at(self, phase: Phase, item: int = 0) -> None:
+            seen.append(phase)
+
+    first, second = run_of("step_1.pt"), run_of("step_2.pt")
+    settings, baselines = Settings(rules=()), Baselines()
+    judge_checkpoint(Task(0, first), settings, Noted(), keep=baselines.keep)
+    (view,) = baselines.views(Task(1, second, (first,)), settings, Noted())
+    assert Phase.BASELINE not in seen
+    assert view.id == f"{tmp_path}/step_1.pt"
+    baselines.views(Task(1, first, (second,)), settings, Noted())
+    assert Phase.BASELINE in seen

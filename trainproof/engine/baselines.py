@@ -53,6 +53,10 @@ class Baselines:
             self._known[run, faults] = _judged(view, settings, progress, first)
         return self._known[run, faults]
 
+    def keep(self, run: Run, depth: Depth, view: RunView) -> None:
+        """A checkpoint that was just judged: most often the next one is compared with it."""
+        self._saved = {(run, (), depth): replace(view, id=name_of(run))}
+
     def _checkpoint(
         self, run: Run, faults: _Faults, settings: Settings, depth: Depth, progress: Progress
     ) -> RunView:

@@ -43,7 +43,7 @@ from trainproof.stores import Store, StoreError, open_store
 
 from .keeping import kept_of
 from .succession import drift_of, drift_summary, step_of
-from .work import Phase, Progress, cells_of
+from .work import Keep, Phase, Progress, cells_of
 
 _ERROR_LENGTH = 500
 _NAME_LENGTH = 300
@@ -67,10 +67,14 @@ At = Callable[[int], None]
 
 
 def judge_checkpoint(
-    task: Task, settings: Settings, progress: Progress, references: Sequence[RunView] = ()
+    task: Task,
+    settings: Settings,
+    progress: Progress,
+    references: Sequence[RunView] = (),
+    keep: Keep | None = None,
 ) -> RunResult:
     """Everything about one checkpoint, compared with at most one other. Raises nothing about the
-    data."""
+    data. ``keep`` is given what was read of it."""
     depth = settings.depth_of(task)
     at = partial(progress.at, Phase.READING)
     readings = list(_readings(task.run, task.known_faults, settings, depth, at))
@@ -78,6 +82,8 @@ def judge_checkpoint(
     view = _view(task.run, task.known_faults, settings, depth, readings)
     saved = view.checkpoint
     assert saved is not None
+    if keep is not None and not task.known_faults:
+        keep(task.run, depth, view)
     if task.depth is not None:
         saved = replace(saved, limited=True)
         view = replace(view, checkpoint=saved)

@@ -29,7 +29,9 @@ class Bench:
         progress, settings = _Silent(), self._settings
         for task in tasks:
             compared = self._baselines.views(task, settings, progress)
-            finished(task.number, judge(task, settings, progress, compared, self._through))
+            keep = self._baselines.keep
+            result = judge(task, settings, progress, compared, self._through, keep=keep)
+            finished(task.number, result)
 
     def close(self) -> None:
         pass

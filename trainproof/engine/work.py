@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Protocol, cast
 import numpy as np
 
 from trainproof.assembly import Reading, assemble, strangers
-from trainproof.model.artifact import Artifact, Kind, Unjudged
+from trainproof.model.artifact import Artifact, Kind, Run, Unjudged
 from trainproof.model.data import (
     Attempt,
     Column,
@@ -31,6 +31,7 @@ from trainproof.model.data import (
 from trainproof.model.outcome import Cell, not_checked
 from trainproof.model.report import ArtifactEntry, Comparison, Segment, SeriesSummary
 from trainproof.model.rule import SubjectKind
+from trainproof.model.tensors import Depth
 from trainproof.model.text import curve, printable, spell
 from trainproof.model.wire import RunResult, Settings, Task
 from trainproof.readers import reader
@@ -81,18 +82,24 @@ def at_once(artifact: Artifact, stream: BinaryIO, options: Options) -> Iterator[
     return reader(artifact.reader).read(artifact, stream, options)
 
 
+Keep = Callable[[Run, Depth, RunView], None]
+"""Given what was read of a checkpoint, which the next one may be compared with."""
+
+
 def judge(
     task: Task,
     settings: Settings,
     progress: Progress,
     baselines: tuple[RunView, ...] = (),
     through: Through = at_once,
+    *,
+    keep: Keep | None = None,
 ) -> RunResult:
     """Everything about one run, compared with ``baselines``. Raises nothing about the data."""
     if task.run.subject is SubjectKind.CHECKPOINT:
         from .checkpoints import judge_checkpoint  # noqa: PLC0415 - audits of logs do without
 
-        return judge_checkpoint(task, settings, progress, baselines)
+        return judge_checkpoint(task, settings, progress, baselines, keep)
     if task.run.subject in INSPECTED:
         from .inspections import judge_inspected  # noqa: PLC0415 - and these
 

@@ -38,7 +38,8 @@ def main() -> None:
         for task in batch.tasks:
             beacon.task(task.number)
             compared = baselines.views(task, begin.settings, beacon)
-            result = judge(task, begin.settings, beacon, compared, through)
+            keep = baselines.keep
+            result = judge(task, begin.settings, beacon, compared, through, keep=keep)
             _send(answers, Done(task.number, result))
 
 
