@@ -71,7 +71,9 @@ def test_a_crash_costs_the_audit_nothing(tmp_path: Path) -> None:
 
 
 def test_an_import_may_take_more_memory_than_a_worker(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("import mmap\nblock = mmap.mmap(-1, 6 << 30)\n")
+    reserved = "mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000"  # MAP_NORESERVE
+    source = f"import mmap\nblock = mmap.mmap(-1, 6 << 30, flags={reserved})\n"
+    (tmp_path / "train.py").write_text(source)
     found = report(tmp_path, isolation=True, module="train")
     assert found.worst_verdict is Verdict.PASS
 

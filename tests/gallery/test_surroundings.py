@@ -1,26 +1,28 @@
-"""The examples of a place and of a corpus that are not ready, judged from where a person stands."""
+"""The examples of a place and of a corpus that are not ready."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from tests.cli.test_commands import run
+from trainproof import api
+from trainproof.config import Config
+from trainproof.model.inspection import EnvironmentRequest, Requests
+from trainproof.model.rule import SubjectKind
 
-ROOT = Path(__file__).parents[2]
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def found(*command: str) -> list[tuple[str, str, str, int | None]]:
+def found(path: Path, kind: SubjectKind, asked: Requests) -> list[tuple[str, str, str, int | None]]:
     """Level, id and place of each finding."""
-    (report,) = json.loads(run(*command, "--json", "-", cwd=ROOT).stdout)["reports"]
+    config = Config(paths=(str(path),), isolation=False)
+    (subject,) = api.inspect(config, kind, asked).reports
     return [
-        (one["level"], one["id"], one["location"]["path"], one["location"]["line"])
-        for one in report["findings"]
+        (str(one.level), one.id, one.location.path, one.location.line) for one in subject.findings
     ]
 
 
 def test_the_corpus_has_the_faults_that_were_made() -> None:
-    assert found("data", "examples/speech") == [
+    assert found(EXAMPLES / "speech", SubjectKind.SPEECH, Requests()) == [
         ("FAIL", "TP-DATA-MISSING-AUDIO", "speech/metadata.csv", 13),
         ("WARN", "TP-DATA-INCONSISTENT-SR", "speech/metadata.csv", 11),
         ("WARN", "TP-DATA-CLIPPING", "speech/metadata.csv", 12),
@@ -30,7 +32,8 @@ def test_the_corpus_has_the_faults_that_were_made() -> None:
 
 
 def test_the_training_cannot_start() -> None:
-    assert found("env", "--module", "train", "--cwd", "examples/environment") == [
+    asked = Requests(environment=EnvironmentRequest(module="train"))
+    assert found(EXAMPLES / "environment", SubjectKind.ENVIRONMENT, asked) == [
         ("FAIL", "TP-ENV-IMPORT-FAIL", "train.py", 3),
         ("FAIL", "TP-CONFIG-BEST-DIRECTION", "training_args.json", 10),
         ("WARN", "TP-CONFIG-CADENCE", "training_args.json", 5),
