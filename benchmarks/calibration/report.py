@@ -45,7 +45,7 @@ HISTORY = (
     "Thresholds `ecb069480b65dfbd`: 420 further settings of the workloads set aside (numbers 120 to"
     " 179) gave 391 healthy runs, 1 with a FAIL (TP-CHANCE on a loss that fell through ln 5) and 5"
     " with a WARN. TP-CHANCE was changed; the training is a test now.",
-    "Thresholds `46d52076aaaf4b4a`, after the last change: 560 further settings of the workloads"
+    "Thresholds `46d52076aaaf4b4a`, after that change: 560 further settings of the workloads"
     " set aside (numbers 180 to 259) gave 534 healthy runs, 0 with a FAIL (at most 0.69 %) and 4"
     " with a WARN.",
 )
