@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,17 @@ def test_a_hang_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import time\ntime.sleep(60)\n")
     subject = judged(tmp_path, module="train", seconds=1.0)
     assert fired(subject) == [("TP-ENV-IMPORT-TIMEOUT", "WARN")]
+
+
+def test_a_relative_interpreter_is_relative_to_the_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(sys.executable)
+    monkeypatch.chdir(tmp_path)
+    subject = judged(tmp_path / "project", python="bin/python", module="json")
+    assert subject.verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize("wrong", [{"python": "/nowhere/python"}, {"cwd": "/nowhere"}])

@@ -72,7 +72,7 @@ def _interpreted(
     request: EnvironmentRequest, cwd: Path, looked: Environment, beat: Beat
 ) -> tuple[Environment, tuple[Fault, ...]]:
     """With what the interpreter says; a fault where there is none to ask, or no place for it."""
-    python = request.python or sys.executable
+    python = _executable(request.python or sys.executable)
     if not cwd.is_dir():
         return looked, (Fault(FaultCode.IO, str(cwd), "no such directory", fatal=True),)
     imported: Imported | None = None
@@ -84,6 +84,12 @@ def _interpreted(
     except Unusable as error:
         return looked, (Fault(FaultCode.IO, python, str(error), fatal=True),)
     return replace(looked, packages=installed, imported=imported), ()
+
+
+def _executable(python: str) -> str:
+    """A path is relative to where trainproof was started, and not to where the training will be; a
+    bare name is looked up in PATH. Links are kept: a virtual environment is one."""
+    return os.path.abspath(python) if os.path.dirname(python) else python
 
 
 def _below(path: str, directory: Path) -> str:
