@@ -35,6 +35,17 @@ def test_elements_and_norms_are_exact() -> None:
     assert got == Difference(3, 2, math.sqrt(26), math.sqrt(10), 4.0)
 
 
+def test_squares_beyond_the_range_of_the_type_are_summed_all_the_same() -> None:
+    one, two = np.array([3e25, 4e25], "f4"), np.array([0.0, 0.0], "f4")
+    got = compared(one, two)
+    assert (round(got.norm / 1e25, 4), got.norm_before) == (5.0, 0.0)
+
+
+def test_many_small_elements_are_summed_in_full_precision() -> None:
+    one = np.full(1 << 20, 1e-3, "f4")
+    assert abs(compared(one, np.zeros_like(one)).norm / (1024 * 1e-3) - 1) < 1e-6
+
+
 def test_zeros_of_either_sign_are_not_bit_by_bit_the_same() -> None:
     assert compared(np.array([0.0], "f4"), np.array([-0.0], "f4")).identical == 0
 

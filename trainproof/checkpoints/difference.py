@@ -20,6 +20,13 @@ _DECODED = frozenset({"float64", "float32", "float16", "bfloat16"})
 """Types of which norms are computed; of others, only whether elements are equal."""
 
 
+Reals = NDArray[np.float32] | NDArray[np.float64]
+
+_BLOCK = 1 << 13
+"""Elements whose squares are summed in their own precision: few enough for the cache, and for
+single precision."""
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """See ``Twin`` for the fields. ``unread``: why nothing was compared."""
@@ -92,14 +99,16 @@ class _Tally:
         self._compared += len(one)
         self._identical += int(np.count_nonzero(one == two))
         if self._decoded:
-            self._measure(_values(self._dtype, one), _values(self._dtype, two))
+            for at in range(0, len(one), _BLOCK):
+                block = slice(at, at + _BLOCK)
+                self._measure(_values(self._dtype, one[block]), _values(self._dtype, two[block]))
 
-    def _measure(self, one: NDArray[np.float64], two: NDArray[np.float64]) -> None:
+    def _measure(self, one: Reals, two: Reals) -> None:
         with np.errstate(all="ignore"):
             sums = _squares(one, two)
             if not all(map(math.isfinite, sums)):
                 finite = np.isfinite(one) & np.isfinite(two)
-                sums = _squares(one[finite], two[finite])
+                sums = _squares(one[finite].astype("f8"), two[finite].astype("f8"))
         self._norm += sums[0]
         self._before += sums[1]
         self._distance += sums[2]
@@ -116,13 +125,14 @@ class _Tally:
         )
 
 
-def _values(dtype: DType, array: NDArray[Any]) -> NDArray[np.float64]:
+def _values(dtype: DType, array: NDArray[Any]) -> Reals:
     if dtype.name == "bfloat16":
         wide = array.view(np.uint16).astype(np.uint32) << np.uint32(16)
-        return wide.view(np.float32).astype(np.float64)
-    return array.view(dtype.name).astype(np.float64)
+        return wide.view(np.float32)
+    values: Reals = array.view(dtype.name)
+    return values.astype(np.float32) if dtype.name == "float16" else values
 
 
-def _squares(one: NDArray[np.float64], two: NDArray[np.float64]) -> tuple[float, float, float]:
+def _squares(one: Reals, two: Reals) -> tuple[float, float, float]:
     apart = one - two
     return float(one @ one), float(two @ two), float(apart @ apart)
