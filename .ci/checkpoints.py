@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainproof.api import audit_checkpoints
-from trainproof.checkpoints import read_checkpoint, read_distributed
+from trainproof.checkpoints.distributed import read_distributed
+from trainproof.checkpoints.reader import read_checkpoint
 from trainproof.config import Config
 from trainproof.model.data import Fault
 from trainproof.model.tensors import HARMLESS, CheckpointFacts, Extent, TensorInfo

@@ -29,7 +29,7 @@ NAN = {"float32": 0x7FC00000, "bfloat16": 0x7FC0, "float16": 0x7E00, "float8_e4m
 
 OURS = """
 import sys
-from trainproof.checkpoints import read_checkpoint
+from trainproof.checkpoints.reader import read_checkpoint
 from trainproof.model.tensors import Depth
 with open(sys.argv[1], "rb") as stream:
     for item in read_checkpoint(stream, "m.pt", Depth(sys.argv[2])):

@@ -12,7 +12,7 @@ import numpy as np
 from tests.support import pickles as p
 from tests.support.checkpoints import read
 from tests.support.zips import torch_zip
-from trainproof.checkpoints import read_distributed
+from trainproof.checkpoints.distributed import read_distributed
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.tensors import (
     CheckpointFacts,

@@ -10,7 +10,7 @@ import pytest
 from tests.support import pickles as p
 from tests.support.checkpoints import read
 from tests.support.zips import torch_zip
-from trainproof.checkpoints import read_checkpoint
+from trainproof.checkpoints.reader import read_checkpoint
 from trainproof.checkpoints.source import Damage, Source
 from trainproof.model.data import Fault, FaultCode
 

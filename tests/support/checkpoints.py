@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from trainproof.checkpoints import LIMITS, Limits, read_checkpoint
+from trainproof.checkpoints import LIMITS, Limits
+from trainproof.checkpoints.reader import read_checkpoint
 from trainproof.model.data import Fault
 from trainproof.model.tensors import CheckpointFacts, DefectCode, Depth, TensorInfo
 

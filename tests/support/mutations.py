@@ -22,7 +22,8 @@ from tests.support import (
 from tests.support import pickles as p
 from tests.support.saved import safetensors_bytes, torch_bytes
 from tests.support.zips import Part, archive, torch_parts, torch_zip
-from trainproof.checkpoints import LIMITS, Limits, read_checkpoint
+from trainproof.checkpoints import LIMITS, Limits
+from trainproof.checkpoints.reader import read_checkpoint
 from trainproof.model.tensors import CheckpointFacts
 
 SMALL = Limits(ops=200_000, nodes=50_000, visits=50_000, stack=50_000, memo=50_000)

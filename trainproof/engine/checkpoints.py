@@ -11,14 +11,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import BinaryIO
 
-from trainproof.checkpoints import (
-    Contents,
-    Item,
-    assemble,
-    parts_among,
-    read_checkpoint,
-    read_distributed,
-)
+from trainproof.checkpoints import Contents, assemble, parts_among
+from trainproof.checkpoints.distributed import read_distributed
+from trainproof.checkpoints.draft import Item
+from trainproof.checkpoints.reader import read_checkpoint
 from trainproof.model.artifact import Artifact, Run
 from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.data import Fault, FaultCode, RunView

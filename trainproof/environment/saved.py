@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from trainproof.checkpoints import read_checkpoint
+from trainproof.checkpoints.reader import read_checkpoint
 from trainproof.model.checkpoint import SavedFile
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.tensors import CheckpointFacts, Depth, Layout, TensorInfo
