@@ -29,7 +29,7 @@ def findings(*arguments: object) -> dict[str, tuple[str, int | None]]:
 
 def test_exit_codes_say_judged_failed_and_could_not_judge(tmp_path: Path) -> None:
     good = jsonl(tmp_path / "good.jsonl", *SOUND)
-    bad = jsonl(tmp_path / "bad.jsonl", *SOUND, {"text": ""})
+    bad = jsonl(tmp_path / "bad.jsonl", *SOUND, {"prompt": "Why?", "completion": ""})
     empty = jsonl(tmp_path / "empty.jsonl")
     assert run("preflight", good).returncode == 0
     assert run("preflight", bad).returncode == 1

@@ -66,6 +66,18 @@ def test_experts_may_be_copies() -> None:
     assert judge("TP-CKPT-CLONED-LAYERS", view).checks[0].skip is Skip.NOT_SAVED
 
 
+def test_an_average_that_has_just_begun_is_no_copied_layer() -> None:
+    view = saved(
+        *(
+            replace(tensor(f"{model}.layers.{layer}.{part}.w"), crc=2 * layer + number)
+            for model in ("model", "ema")
+            for layer in range(2)
+            for number, part in enumerate(("q", "k"))
+        )
+    )
+    assert judge("TP-CKPT-CLONED-LAYERS", view).state is State.CLEAN
+
+
 def test_one_equal_matrix_is_no_equal_layer() -> None:
     view = saved(
         *(

@@ -147,6 +147,8 @@ _EXPERT = re.compile(r"expert", re.IGNORECASE)
             "Matrices of one value, as at the start, do not count.",
             "Experts of a mixture are left out: they begin as copies where a model was upcycled.",
             "All matrices of a layer must be equal, and there must be at least two.",
+            "Only layers of one stack are compared: an average of the model, a teacher or a target"
+            " network begins as its copy.",
         ),
         references=(
             "Kim et al. 2024, SOLAR 10.7B: depth up-scaling copies layers before training",
@@ -178,8 +180,8 @@ def cloned_layers(checkpoint: Checkpoint) -> Outcome:
     return settle(checkpoint, found, {"layers": looked}, unread, Depth.TENSORS, there=there)
 
 
-_Print = tuple[str, str, tuple[int, ...] | None, int]
-"""Part, type, shape and checksum of one matrix."""
+_Print = tuple[str, str, str, tuple[int, ...] | None, int]
+"""Stack of layers, part, type, shape and checksum of one matrix."""
 
 
 def _layers(file: SavedFile) -> dict[str, dict[_Print, str | None]]:
@@ -189,7 +191,7 @@ def _layers(file: SavedFile) -> dict[str, dict[_Print, str | None]]:
         match = _LAYER.fullmatch(one.name)
         plain = len(one.shape or ()) > 1 and one.crc is not None and not _stats(one).constant
         if match and plain and one.crc is not None and not _EXPERT.search(one.name):
-            mark = (match["part"], one.dtype, one.shape, one.crc)
+            mark = (match["before"], match["part"], one.dtype, one.shape, one.crc)
             layers[f"{match['before']}.{match['at']}"][mark] = one.storage
     return layers
 

@@ -106,19 +106,27 @@ _LENIENT = dict.fromkeys((Issue.ARITY, Issue.TOO_LONG, Issue.NOT_A_NUMBER), "len
             "White space alone is empty.",
             "A turn that calls a tool or shows an image is not empty.",
             "One empty turn of several answers is a warning.",
+            "So are empty texts among others where no answer is asked for: corpora of lines, as"
+            " WikiText, keep the empty ones.",
             "An empty prompt is no finding, nor is the empty input of an instruction.",
         ),
         references=("trainproof 0.22, TP-PRE-EMPTY-TEXT", "trl #6668"),
     ),
-    fires=Example("three rows are empty", troubled(Issue.EMPTY_TEXT, 3, 4, 9, 12)),
+    fires=Example("three answers are empty", troubled(Issue.EMPTY_ANSWER, 3, 4, 9, 12)),
     silent=_SOUND,
     grounds=True,
-    variants={"turn": Variant(Level.WARN, _MESSAGE, _FIRST)},
+    variants={
+        "turn": Variant(Level.WARN, _MESSAGE, _FIRST),
+        "text": Variant(Level.WARN, _MESSAGE, _FIRST),
+    },
     subject=SubjectKind.DATASET,
 )
 def empty_text(data: Dataset) -> Outcome:
     rows = data.rows + data.held_out
-    found = issues(data, rows, _EMPTY, {Issue.EMPTY_TURN: "turn"})
+    milder = {Issue.EMPTY_TURN: "turn"}
+    if data.characters:
+        milder[Issue.EMPTY_TEXT] = "text"
+    found = issues(data, rows, _EMPTY, milder)
     if not found and not data.characters:
         return Undecided({"rows": rows, "characters": 0}, Skip.NEED_DEGENERATE)
     return settle(found, {"rows": rows, "characters": data.characters})
