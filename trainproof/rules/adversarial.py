@@ -1,7 +1,5 @@
 """Two networks against each other. Their losses are a game's: neither has to fall."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Annotated

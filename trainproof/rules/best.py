@@ -1,7 +1,5 @@
 """The best evaluation, the checkpoint kept for it, and what came after."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated
 

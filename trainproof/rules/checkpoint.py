@@ -1,7 +1,5 @@
 """Checkpoints as files: whole, undamaged, safe to load, complete."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import Annotated

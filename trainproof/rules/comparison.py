@@ -4,8 +4,6 @@ Of several baselines the one that speaks most for the run is the one compared wi
 is worse than every one of them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

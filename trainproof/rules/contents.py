@@ -1,7 +1,5 @@
 """Checkpoints as numbers that belong together: layers, statistics, moments of the optimizer."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

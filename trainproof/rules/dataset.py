@@ -1,7 +1,5 @@
 """Datasets before a run: rows that cannot be read, teach nothing, or teach something else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Checkpoints against what their own configuration says of them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator

@@ -3,8 +3,6 @@
 Whether a tensor is the same is known from its checksum; how much of it changed, from its elements.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The place a training is going to run in, and what it is going to start with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Held-out data."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Values that stopped being numbers."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

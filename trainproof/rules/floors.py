@@ -1,7 +1,5 @@
 """Levels that a loss has because of how it is computed, not of what was learned."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Annotated

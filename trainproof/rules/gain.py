@@ -1,7 +1,5 @@
 """What was gained on data that the model was not trained on."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

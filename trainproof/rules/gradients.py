@@ -1,7 +1,5 @@
 """The size of the gradients."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """The log itself: what it holds, what it lacks, and how much of the run it shows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

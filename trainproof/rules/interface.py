@@ -461,6 +461,7 @@ def _validate(info: RuleInfo, needs: Mapping[str, Need]) -> None:
 
 
 def _thresholds(check: Callable[..., Outcome], needs: Mapping[str, Need]) -> tuple[Threshold, ...]:
+    # Modules of rules do without annotations as strings: each would be compiled here, at start-up.
     hints = get_type_hints(check, include_extras=True)
     _require(hints.get("return") == Outcome, f"{check.__name__} must be annotated -> Outcome")
     positional: list[str] = []

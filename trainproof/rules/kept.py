@@ -1,7 +1,5 @@
 """The checkpoints of a run beside its log: do their steps agree, and is there one to go back to."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

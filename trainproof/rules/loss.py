@@ -1,7 +1,5 @@
 """The shape of the training loss."""
 
-from __future__ import annotations
-
 from itertools import chain
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Objectives: whether the targets, the loss and the output layer speak of the same classes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Annotated
 

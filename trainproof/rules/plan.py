@@ -1,7 +1,5 @@
 """The learning rate against what the run declares: where it should warm up, fall and end."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

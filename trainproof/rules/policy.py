@@ -1,7 +1,5 @@
 """Whether a policy that is tuned on rewards or preferences has anything to learn from."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Whether the parts of a checkpoint that training goes on from belong to the same moment."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator

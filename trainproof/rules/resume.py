@@ -1,7 +1,5 @@
 """What a resume should carry on and did not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """What reinforcement learning reports in place of a loss."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """The scale that keeps small gradients representable in half precision."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The learning rate."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

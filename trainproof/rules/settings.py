@@ -1,7 +1,5 @@
 """What settings of a training say about each other, before it begins: arithmetic only."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated

@@ -1,7 +1,5 @@
 """A run among several others of the same task: what it needed, how fast it was, what it shares."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from itertools import pairwise

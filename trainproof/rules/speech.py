@@ -1,7 +1,5 @@
 """Corpora for speech recognition and synthesis: audio files, and what is said in them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated
 

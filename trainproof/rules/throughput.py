@@ -1,7 +1,5 @@
 """Speed: how fast the run went and what it waited for."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

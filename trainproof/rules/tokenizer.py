@@ -1,7 +1,5 @@
 """Tokenizers: special tokens that a training needs, and what becomes of a text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated
 

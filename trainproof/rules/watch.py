@@ -1,7 +1,5 @@
 """Watching: what only someone who looks again and again can see."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from trainproof.model.data import RunView

@@ -1,7 +1,5 @@
 """Checkpoints as numbers: what is in the tensors."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
