@@ -161,9 +161,10 @@ def report_schema_text() -> str:
 def exit_codes_table() -> str:
     meanings = {
         ExitCode.OK: "judged, no FAIL (warnings are possible)",
-        ExitCode.FAIL: "at least one FAIL about a run, or what `--fail-on` names",
+        ExitCode.FAIL: "at least one FAIL about what was judged, or what `--fail-on` names",
         ExitCode.CANNOT_JUDGE: "could not judge: nothing was judged, or something recognised could"
-        " not be read or finished; also usage and internal errors. Never a statement about a run",
+        " not be read or finished; also usage and internal errors. Never a statement about what was"
+        " to be judged",
     }
     rows = "\n".join(f"| {int(code)} | {text} |" for code, text in meanings.items())
     return f"| code | meaning |\n|---|---|\n{rows}\n"

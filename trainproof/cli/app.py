@@ -35,7 +35,7 @@ def root(
 ) -> None:
     """Audit of training runs: deterministic rules, measured evidence, honest coverage.
 
-    Exit codes: 0 judged and no FAIL, 1 at least one FAIL about a run, 2 could not judge.
+    Exit codes: 0 judged and no FAIL, 1 at least one FAIL, 2 could not judge.
     """
 
 
