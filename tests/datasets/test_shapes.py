@@ -12,6 +12,7 @@ from trainproof.model.dataset import Shape
 
 USER = {"role": "user", "content": "What is it?"}
 ANSWER = {"role": "assistant", "content": "It is a test."}
+CALL = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "look"}}]}
 SYSTEM = {"role": "system", "content": "Be brief."}
 
 
@@ -117,6 +118,12 @@ def test_each_fault_has_its_name(tmp_path: Path, row: dict[str, Any], issue: str
         chat(USER, {"role": "assistant", "content": "", "reasoning_content": "Hm."}),
         {"instruction": "", "input": "Translate.", "output": "Done."},
         {"prompt": "", "completion": "running text"},
+        chat(USER, {"role": "assistant", "content": None, "refusal": "I will not."}),
+        chat({"role": "user", "text": "a"}, {"role": "ai", "text": "b"}),
+        {"prompt": [USER], "completion": [CALL]},
+        {"prompt": [USER], "chosen": [CALL], "rejected": [ANSWER]},
+        {"conversations": [USER], "chosen": ANSWER, "rejected": SYSTEM},
+        {"conversation": "Human: What is it? Assistant: It is a test."},
     ],
 )
 def test_what_is_in_order_has_no_fault(tmp_path: Path, row: dict[str, Any]) -> None:

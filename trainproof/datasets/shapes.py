@@ -10,7 +10,7 @@ from typing import Any
 from trainproof.model.dataset import Issue, Shape
 
 from .rows import Fields
-from .turns import Content, conversation, flat
+from .turns import Content, conversation, flat, is_empty
 
 Reader = Callable[[Fields], Content]
 
@@ -32,7 +32,7 @@ _ANSWERED = (
 _CHOICES = ("choices", "options")
 """Fields beside which an answer is the number of a choice, and no text."""
 _INSTRUCTED = (("instruction", "output"), ("instruction", "response"))
-_TEXTS = ("text", "output", "content", "response", "completion", "sentence")
+_TEXTS = ("text", "output", "content", "response", "completion", "sentence", "conversation")
 """Names of the one text of a row, the first that is there."""
 _ANSWERS = frozenset({"output", "response", "completion"})
 """Of these, names of what answers something: whatever else a row says is what it answers."""
@@ -97,7 +97,7 @@ def _recognised(row: Fields, text_field: str | None) -> Plan:
     if "chosen" in row and "rejected" in row:
         return Plan(Shape.PREFERENCE, _preference)
     for name in _CONVERSATIONS:
-        if name in row:
+        if name in row and not (name in _TEXTS and isinstance(row[name], str)):
             return Plan(Shape.CHAT, partial(_chat, name))
     return _in_pairs(row) or _single(row)
 
@@ -143,7 +143,7 @@ def _answered(asked: str, answered: str, shape: Shape, row: Fields) -> Content:
         prompt, answer, issues = _flattened(prompt, answer)
     if shape is Shape.INSTRUCTION and isinstance(row.get("input"), str):
         prompt = f"{prompt}\n{row['input']}"
-    if not issues and (not answer or answer.isspace()):
+    if not issues and (not answer or answer.isspace()) and is_empty(row[answered]):
         issues = (Issue.EMPTY_ANSWER,)
     return Content(f"{prompt}\n{answer}", len(prompt) + 1, issues)
 
@@ -165,7 +165,7 @@ def _preference(row: Fields) -> Content:
     chosen, wrong = flat(row["chosen"])
     rejected, amiss = flat(row["rejected"])
     issues = [issue for issue in (wrong, amiss) if issue is not None]
-    if not issues and not chosen.strip():
+    if not issues and is_empty(row["chosen"]):
         issues = [Issue.EMPTY_ANSWER]
     elif not issues and row["chosen"] == row["rejected"]:
         issues = [Issue.SAME_PAIR]

@@ -15,6 +15,7 @@ _ROLES = {
     "gpt": "assistant",
     "chatgpt": "assistant",
     "bot": "assistant",
+    "ai": "assistant",
     "model": "assistant",
     "function_call": "assistant",
     "system": "system",
@@ -26,7 +27,11 @@ _ROLES = {
     "function_response": "tool",
     "tool_response": "tool",
 }
-"""The roles of chat formats, in OpenAI's, ShareGPT's and Gemini's spelling, and what they are."""
+"""The roles of chat formats, in OpenAI's, ShareGPT's, Gemini's and LangChain's spelling, and what
+they are."""
+_CONTENTS = ("content", "value", "parts", "text")
+_BESIDE = ("refusal", "reasoning_content", "reasoning", "thinking", "thought", "audio")
+"""What an assistant may say in place of a content."""
 _MOST = 10_000
 """Turns of one conversation that are looked at."""
 
@@ -64,7 +69,8 @@ def conversation(value: Any) -> Content:
     usable = tuple(turn for turn in turns if turn is not None)
     issues: list[Issue] = [Issue.BAD_TURN] if len(usable) < len(turns) else []
     issues += _roles(usable)
-    issues += _answers(usable)
+    if len(usable) == len(turns):  # what cannot be read may be an answer
+        issues += _answers(usable)
     text, answer = _joined(usable)
     return Content(text, answer, tuple(issues), usable)
 
@@ -75,27 +81,41 @@ def flat(value: Any) -> tuple[str, Issue | None]:
         return value, None
     if value is None:
         return "", Issue.NULL_TEXT
-    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-        turns = [turn for one in value[:_MOST] if (turn := _turn(one)) is not None]
-        if turns:
-            return "\n".join(turn.text for turn in turns), None
-    return "", Issue.NOT_TEXT
+    turns = as_turns(value)
+    return "\n".join(turn.text for turn in turns), None if turns else Issue.NOT_TEXT
+
+
+def as_turns(value: Any) -> tuple[Turn, ...]:
+    """A list of turns, or a single one; empty where it is neither."""
+    listed = [value] if isinstance(value, dict) else value
+    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        return ()
+    return tuple(turn for one in listed[:_MOST] if (turn := _turn(one)) is not None)
+
+
+def is_empty(value: Any) -> bool:
+    """Whether a text is white space, or no turn says or does anything."""
+    if isinstance(value, str):
+        return not value or value.isspace()
+    return all(turn.bare for turn in as_turns(value))
 
 
 def _turn(value: Any) -> Turn | None:
-    """None for what has no role, or a content of no kind that is known."""
+    """None for what has no role, or no content of a kind that is known."""
     if not isinstance(value, dict):
         return None
     role = value.get("role", value.get("from"))
-    content = value.get("content", value.get("value", value.get("parts")))
     if not isinstance(role, str):
         return None
-    called = bool(value.get("tool_calls") or value.get("function_call"))
-    text, other = _text(content)
+    does = bool(value.get("tool_calls") or value.get("function_call"))
+    does = does or any(value.get(name) for name in _BESIDE)
+    named = next((name for name in _CONTENTS if name in value), None)
+    if named is None and not does:
+        return None
+    text, other = _text(None if named is None else value[named])
     if text is None:
         return None
-    thought = value.get("reasoning_content") or value.get("thinking")
-    bare = not text.strip() and not (called or other or thought)
+    bare = not text.strip() and not (does or other)
     return Turn(role, _ROLES.get(role.lower(), ""), text, bare, value.get("weight") != 0)
 
 
