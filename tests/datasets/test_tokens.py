@@ -149,3 +149,28 @@ def test_a_tokenizer_that_cannot_be_had_leaves_the_rows_judged(tmp_path: Path) -
     (fault,) = found.faults
     assert fault.fatal
     assert fault.detail == "no such file (names of a hub are not looked up: give a path)"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"input_ids": [5, 6, 7, 8], "labels": [9, 4]},
+        {"input_ids": [5, 6, 7, 8], "labels": [-100, 0, 1, -100]},
+        {"input_ids": [5, 6], "labels": [0, 1, 0, 1]},
+    ],
+    ids=["translation", "tags", "classes"],
+)
+def test_labels_of_another_kind_than_the_tokens_are_no_targets(
+    tmp_path: Path, row: dict[str, Any]
+) -> None:
+    masked = {"input_ids": [5, 6], "labels": [-100, -100]}
+    targets = measured(jsonl(tmp_path / "a.jsonl", row, row, masked)).targets
+    assert targets is not None
+    assert (targets.rows, targets.labelled, targets.ended) == (3, 0, None)
+
+
+def test_labels_may_be_shifted_already(tmp_path: Path) -> None:
+    row = {"input_ids": [5, 6, 7], "labels": [6, 7, -100]}
+    targets = measured(jsonl(tmp_path / "a.jsonl", row)).targets
+    assert targets is not None
+    assert (targets.labelled, targets.supervised) == (1, 2)

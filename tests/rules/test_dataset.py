@@ -345,6 +345,12 @@ def test_tokens_must_be_in_the_vocabulary_or_its_padding(
 
 @pytest.mark.parametrize("issue", [Issue.ID_RANGE, Issue.UNEQUAL_LENGTHS])
 def test_negative_tokens_and_unequal_lengths_need_no_vocabulary(issue: Issue) -> None:
-    targets = Targets(1000, 0, 0, 0, None, 9, spot(1))
+    targets = Targets(1000, 1000, 9000, 900, None, 9, spot(1))
     cell = judge("TP-PRE-ID-RANGE", troubled(issue, 2, 8, targets=targets, **TOKENS))
     assert level(cell) == (Level.FAIL, "negative")
+
+
+def test_labels_that_are_no_tokens_have_lengths_of_their_own() -> None:
+    targets = Targets(1000, 0, 0, 0, None, 9, spot(1))
+    view = troubled(Issue.UNEQUAL_LENGTHS, 1000, 1, targets=targets, **TOKENS)
+    assert is_clean(judge("TP-PRE-ID-RANGE", view))

@@ -167,8 +167,9 @@ class Lengths:
 @dataclass(frozen=True, slots=True)
 class Targets:
     """Of rows that are tokens already. ``labelled``: rows with labels, to which ``tokens`` and
-    ``supervised`` refer. ``ended``: rows with a token among the targets that can end an answer,
-    None where it is not known which tokens those are. ``largest``: of all ids."""
+    ``supervised`` refer; 0 where labels are of another kind than the tokens (tags, translations).
+    ``ended``: rows with a token among the targets that can end an answer, None where it is not
+    known which tokens those are. ``largest``: of all ids."""
 
     rows: int
     labelled: int

@@ -499,6 +499,7 @@ _ORDER = {
         guards=(
             "FAIL from 1 % of the rows on, or where less than 1 % of all tokens are targets.",
             "An assistant's turn of weight 0 is no target.",
+            "Labels that mostly are not their tokens (translations, tags) are not looked at.",
         ),
         references=("trl #6668, #1191, #1493, #1920", "unsloth #2095"),
     ),
@@ -1058,7 +1059,11 @@ def template_refuses(data: Dataset, lengths: Lengths) -> Outcome:
         means="An embedding has no row for the token: the lookup stops, or reads what is not its"
         " own.",
         does_not_mean="That the other tokens are those of this tokenizer.",
-        guards=("Without a tokenizer only negative numbers count.",),
+        guards=(
+            "Without a tokenizer only negative numbers count.",
+            "Labels are compared in number only where they mostly are their tokens: those of"
+            " translations, tags and classes have lengths of their own.",
+        ),
         references=("transformers #4875", "number-token-loss #19"),
     ),
     fires=Example(
@@ -1082,10 +1087,9 @@ def id_range(data: Dataset) -> Outcome:
     targets = data.targets
     if targets is None:
         return Undecided({"rows": 0}, Skip.NEED_ABSENT)
-    words = {
-        Issue.ID_RANGE: "hold negative tokens",
-        Issue.UNEQUAL_LENGTHS: "have another number of labels than of tokens",
-    }
+    words = {Issue.ID_RANGE: "hold negative tokens"}
+    if targets.labelled:
+        words[Issue.UNEQUAL_LENGTHS] = "have another number of labels than of tokens"
     found = issues(data, targets.rows, words, dict.fromkeys(words, "negative"))
     if data.tokenizer is not None:
         size = max(data.tokenizer.size, data.tokenizer.embedding or 0)
