@@ -212,6 +212,16 @@ def test_facts_of_all_files_are_joined() -> None:
     assert (view.facts.max_steps, view.facts.precision) == (100, "fp16")
 
 
+def test_of_two_states_of_a_training_the_later_one_is_believed() -> None:
+    told = [
+        reading("r/checkpoint-10", facts=Facts(last_step=10, best_metric=0.9, max_epochs=3.0)),
+        reading("r/checkpoint-20", facts=Facts(last_step=20, best_metric=0.5)),
+    ]
+    for readings in (told, told[::-1]):
+        facts = assemble("r", readings).facts
+        assert facts == Facts(last_step=20, best_metric=0.5, max_epochs=3.0)
+
+
 @pytest.mark.parametrize(
     ("tags", "regime"),
     [

@@ -139,9 +139,11 @@ def _is_copy(piece: Piece, other: Piece) -> bool:
 
 
 def _facts(readings: Sequence[Reading]) -> Facts:
-    """What the logs say goes before what the settings beside them say; where two files of settings
-    contradict each other, neither is believed."""
-    logs = (one.facts for one in readings if one.artifact.kind is not Kind.CONFIG)
+    """What the logs say goes before what the settings beside them say, and the log that came
+    furthest before those of earlier checkpoints; where two files of settings contradict each other,
+    neither is believed."""
+    logs = [one.facts for one in readings if one.artifact.kind is not Kind.CONFIG]
+    logs.sort(key=lambda one: -1 if one.last_step is None else one.last_step, reverse=True)
     settings = [one.facts for one in readings if one.artifact.kind is Kind.CONFIG]
     said = {f.name: {getattr(one, f.name) for one in settings} - {None} for f in fields(Facts)}
     agreed: dict[str, Any] = {name: told.pop() for name, told in said.items() if len(told) == 1}
