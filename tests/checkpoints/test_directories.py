@@ -96,6 +96,13 @@ def test_a_trainer_directory_has_what_a_resume_needs() -> None:
         assert codes(one) == [(DefectCode.FILE_MISSING, where)]
 
 
+def test_a_trainer_directory_of_weights_alone_promises_no_resume() -> None:
+    names = ("trainer_state.json", "training_args.bin", "model.safetensors")
+    for directory in ("out", "out/checkpoint-500"):  # save_model at the end; save_only_model
+        (one,) = sets({f"{directory}/{name}": b"" for name in names})
+        assert (one.kind, one.defects) == (DirectoryKind.TRAINER, ())
+
+
 def test_a_trainer_directory_whose_optimizer_is_sharded() -> None:
     names = ("trainer_state.json", "scheduler.pt", "rng_state_0.pth")
     files = {f"c/checkpoint-5/{name}": b"" for name in names}

@@ -116,6 +116,18 @@ def test_the_first_layers_may_be_frozen_on_purpose() -> None:
     assert measured(cell)["names"] == "h.0, h.1"
 
 
+@pytest.mark.parametrize(
+    ("share", "variant"), [(0.0, "part"), (0.02, "part"), (0.2, "")], ids=["unknown", "few", "many"]
+)
+def test_where_most_updates_are_rounded_away_a_whole_matrix_may_stand_still(
+    share: float, variant: str
+) -> None:
+    half = {"dtype": "bfloat16", "shape": (40, 50)}
+    twins = [moved("h.0.w", share=share, **half), moved("h.2.w", share=share, **half)]
+    cell = judge("TP-CKPT-FROZEN", drifted(*twins, twin("h.1.w", dtype="bfloat16")))
+    assert level(cell) == (Level.INFO if variant else Level.WARN, variant)
+
+
 def test_biases_and_zeros_may_stand_still() -> None:
     zeros = twin("h.2.w", zeros=16, low=0.0, high=0.0)
     twins = [moved("h.1.w"), moved("h.3.w"), twin("h.2.bias", shape=(4,)), zeros]

@@ -76,11 +76,16 @@ def test_a_schedule_may_miss_some_steps_and_count_each_process(epoch: int, fires
 def test_fp16_without_its_scaler_is_told() -> None:
     cell = judge("TP-CKPT-NO-SCALER", half_precision(scaler=False))
     assert level(cell) == (Level.INFO, "")
-    assert cell.hits[0].evidence.measured == {"directory": "checkpoint-10", "members": 1}
+    assert cell.hits[0].evidence.measured == {"directory": "checkpoint-10", "members": 2}
 
 
 @pytest.mark.parametrize(
-    "view", [half_precision(scaler=True), half_precision(scaler=False, fp16=False)]
+    "view",
+    [
+        half_precision(scaler=True),
+        half_precision(scaler=False, fp16=False),
+        half_precision(scaler=False, optimizer=False),
+    ],
 )
 def test_a_scaler_that_is_there_or_not_needed_is_silent(view: RunView) -> None:
     assert judge("TP-CKPT-NO-SCALER", view).state is State.CLEAN

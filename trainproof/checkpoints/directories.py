@@ -296,8 +296,12 @@ def _missing(names: Iterable[str], present: Iterable[str]) -> Iterator[Defect]:
             yield Defect(DefectCode.FILE_MISSING, "it is not in the directory", name)
 
 
+_STATES = frozenset({"optimizer.pt", "scheduler.pt", "scaler.pt"})
+
+
 def _trainer(tree: _Tree, directory: str) -> Iterator[CheckpointDirectory]:
-    """``checkpoint-N`` of transformers: what a resume needs."""
+    """``checkpoint-N`` of transformers: what a resume needs. Weights beside no state at all are
+    what ``save_only_model`` leaves, and ``save_model`` at the end of a training."""
     files = tree.files(directory)
     marks = {"trainer_state.json", "optimizer.pt", "training_args.bin", "scheduler.pt"} & set(files)
     if len(marks) < 2:
@@ -309,12 +313,15 @@ def _trainer(tree: _Tree, directory: str) -> Iterator[CheckpointDirectory]:
         if sharded
         else ["trainer_state.json", "optimizer.pt", "scheduler.pt"]
     )
-    defects = list(_missing(needed, files))
-    if not any(name.startswith("rng_state") for name in files):
+    random = any(name.startswith("rng_state") for name in files)
+    weights = _has_weights(tree, directory)
+    resumes = sharded or random or not weights or not _STATES.isdisjoint(files)
+    defects = list(_missing(needed, files)) if resumes else []
+    if resumes and not random:
         defects.append(
             Defect(DefectCode.FILE_MISSING, "it is not in the directory", "rng_state.pth")
         )
-    if not _has_weights(tree, directory):
+    if not weights:
         defects.append(Defect(DefectCode.FILE_MISSING, "no file of weights is there", "model"))
     yield _made(tree, directory, DirectoryKind.TRAINER, defects, _TRAINER_STATE)
 

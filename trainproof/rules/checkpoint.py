@@ -614,7 +614,8 @@ def _place(one: CheckpointDirectory) -> str:
         " jumps; or it fails.",
         does_not_mean="That the weights cannot be used.",
         guards=(
-            "Only directories that claim to be resumable: an export of weights alone does not.",
+            "Only directories that claim to be resumable: weights beside the state of neither"
+            " optimizer nor schedule nor random numbers do not (save_only_model, save_model).",
             "DeepSpeed and FSDP directories keep the optimizer in directories of their own.",
         ),
         references=(

@@ -301,7 +301,10 @@ def _agrees(where: str, said: int, step: int, skipped: float) -> bool:
         means="A resume starts again with the largest loss scale, and skips the first steps until"
         " the scale has come down.",
         does_not_mean="That anything is damaged: earlier versions of transformers never saved it.",
-        guards=("Only where the arguments were read.", "bf16 needs no scaler."),
+        guards=(
+            "Only where the arguments were read, and the optimizer was saved.",
+            "bf16 needs no scaler.",
+        ),
         references=(
             "the_well #77; transformers #34053: the state of the scaler was not saved",
             "torch documentation, torch.amp.GradScaler: state_dict",
@@ -319,7 +322,8 @@ def no_scaler(checkpoint: Checkpoint) -> Outcome:
         if one.kind is not DirectoryKind.TRAINER or "fp16" not in said:
             continue
         looked += 1
-        if said["fp16"] is True and not _has(one.files, "scaler.pt"):
+        resumes = _has(one.files, "optimizer.pt")
+        if said["fp16"] is True and resumes and not _has(one.files, "scaler.pt"):
             measured: dict[str, Value] = {"directory": one.path or ".", "members": len(one.files)}
             found.append(Evidence(Where(args[0].artifact), measured))
     return settle(checkpoint, found, {"sets": looked}, unopened(checkpoint), there=looked > 0)

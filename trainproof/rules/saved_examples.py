@@ -258,11 +258,12 @@ def timed(step: int, global_step: int, last_epoch: int | None = None) -> RunView
     return _together(SavedFile(schedule), step=step, said=said)
 
 
-def half_precision(*, scaler: bool, fp16: bool = True) -> RunView:
+def half_precision(*, scaler: bool, fp16: bool = True, optimizer: bool = True) -> RunView:
     """A trainer's directory whose arguments say in what it trained."""
     arguments = replace(_whole("training_args.bin"), scalars=(Scalar(".fp16", fp16),))
-    files = [SavedFile(arguments)] + ([SavedFile(_whole("scaler.pt"))] if scaler else [])
-    return _together(*files)
+    states = {"optimizer.pt": optimizer, "scaler.pt": scaler}
+    saved = (SavedFile(_whole(name)) for name, there in states.items() if there)
+    return _together(SavedFile(arguments), *saved)
 
 
 def _whole(path: str) -> CheckpointFacts:
