@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.support.inspected import jsonl, measured
+from tests.support.inspected import counts, jsonl, measured
 from trainproof.datasets.repeats import Memory
 
 LONG = "a text that is long enough to count, number {}"
@@ -38,6 +38,10 @@ def test_a_shared_prompt_or_another_image_is_no_repeat(tmp_path: Path) -> None:
     assert measured(jsonl(tmp_path / "a.jsonl", *rows)).repeats.exact.rows == 0
     answers = [{"asked": "Is it?", "response": "Yes."}, {"asked": "Does it?", "response": "Yes."}]
     assert measured(jsonl(tmp_path / "c.jsonl", *answers)).repeats.exact.rows == 0
+    seen = [{"question": "Is it?", "answer": "yes", "image_id": number} for number in (1, 2)]
+    assert measured(jsonl(tmp_path / "d.jsonl", *seen)).repeats.exact.rows == 0
+    words = [{"domain": "news", "tokens": [word]} for word in ("one", "two")]
+    assert measured(jsonl(tmp_path / "e.jsonl", *words)).repeats.exact.rows == 0
     numbers = [{"name": "north", "value": 1}, {"name": "north", "value": 2}]
     assert measured(jsonl(tmp_path / "b.jsonl", *numbers)).repeats.exact.rows == 0
 
@@ -74,6 +78,14 @@ def test_a_directory_may_hold_both_sides(tmp_path: Path) -> None:
     found = measured(tmp_path / "data")
     assert found.overlap is not None
     assert (found.rows, found.held_out, found.overlap.shared.rows) == (1, 2, 1)
+
+
+def test_a_test_set_may_hide_its_answers(tmp_path: Path) -> None:
+    train = jsonl(tmp_path / "train.jsonl", {"question": "What?", "answer": "That."})
+    hidden = [{"question": "Who?", "answer": ""}, {"question": "Who?", "answer": None}]
+    test = jsonl(tmp_path / "test.jsonl", *hidden)
+    assert counts(measured(train, eval=test)) == {}
+    assert counts(measured(test)) == {"empty-answer": 1, "null-text": 1}
 
 
 def test_names_of_splits_alone_make_no_split(tmp_path: Path) -> None:

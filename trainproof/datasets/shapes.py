@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -39,9 +40,10 @@ _ANSWERS = frozenset({"output", "response", "completion"})
 
 
 _CONTEXT = frozenset(
-    {"audio", "context", "document", "documents", "file", "file_name", "image", "image_path"}
-    | {"images", "passage", "path", "system", "table", "tools", "video", "choices", "options"}
+    {"context", "document", "documents", "file", "file_name", "passage", "path", "system"}
+    | {"table", "tools", "choices", "options", "history", "db_id", "schema"}
 )
+_MEDIA = re.compile(r"image|img|photo|picture|audio|wav|speech|video", re.IGNORECASE)
 """Fields that a question is about: the same words about another image are another row."""
 _CONTEXT_LENGTH = 1 << 16
 
@@ -73,7 +75,7 @@ class Plan:
 def recognise(row: Fields, text_field: str | None) -> Plan:
     """The shape of a row and how to read rows with the same fields and types."""
     plan = _recognised(row, text_field)
-    names = [name for name in row if name.lower() in _CONTEXT]
+    names = [name for name in row if name.lower() in _CONTEXT or _MEDIA.search(name)]
     unnamed = text_field is None and "text" not in row
     if plan.shape is Shape.TEXT and unnamed and _ANSWERS & row.keys():
         names = [name for name, value in row.items() if isinstance(value, str)]
@@ -190,5 +192,5 @@ def _all(row: Fields) -> Content:
     text = "\n".join(texts)
     if texts and not text.strip():
         return Content("", issues=(Issue.EMPTY_TEXT,))
-    others = [value for value in row.values() if isinstance(value, (int, float))]
-    return Content(text, beside=" ".join(map(str, others)))
+    others = [value for value in row.values() if value is not None and type(value) is not str]
+    return Content(text, beside=" ".join(str(value)[:_CONTEXT_LENGTH] for value in others))

@@ -107,6 +107,7 @@ _LENIENT = dict.fromkeys((Issue.ARITY, Issue.TOO_LONG, Issue.NOT_A_NUMBER), "len
             "So are empty texts among others where no answer is asked for: corpora of lines, as"
             " WikiText, keep the empty ones.",
             "An empty prompt is no finding, nor is the empty input of an instruction.",
+            "Held-out rows may lack their answers: test sets hide them.",
         ),
         references=("trainproof 0.22, TP-PRE-EMPTY-TEXT", "trl #6668"),
     ),
@@ -155,6 +156,7 @@ _EMPTY = {
             "A list of turns is text, as the libraries take it.",
             "Only null is certain to be none; numbers and lists are a warning.",
             "The content of a turn may be null: tool calls have none.",
+            "Held-out rows may lack their answers: test sets hide them.",
         ),
         references=("trainproof 0.22 read null as the text None",),
     ),
