@@ -159,6 +159,18 @@ def test_further_arguments_go_one_a_line(act: Act) -> None:
     assert (result.outputs["failed"], result.outputs["passed"]) == ("0", "1")
 
 
+def test_a_run_is_compared_with_a_baseline_of_the_working_directory(
+    act: Act, workspace: Path
+) -> None:
+    (workspace / "runs").rename(workspace / "project")
+    shutil.copytree(GALLERY / "torch/healthy/seed2", workspace / "project/good")
+    result = act(paths="healthy", baseline="good", working_directory="project")
+    assert result.outputs["exit-code"] == "0"
+    report = json.loads(Path(result.outputs["json"]).read_text("utf-8"))
+    compared = {one["baseline"] for run in report["reports"] for one in run["comparisons"]}
+    assert compared == {"project/good"}
+
+
 def test_a_working_directory_keeps_paths_from_the_root_of_the_checkout(
     act: Act, workspace: Path
 ) -> None:
