@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.inspected import counts, inspected, jsonl, lines, measured
-from trainproof.datasets import rows
+from trainproof.datasets import json_document, rows
 from trainproof.datasets.sources import Form, Source, read, sources
 from trainproof.model.data import FaultCode
 from trainproof.model.dataset import Dataset, Issue, Shape
@@ -56,6 +56,22 @@ def test_what_only_lenient_parsers_take_is_read_and_told(tmp_path: Path) -> None
     assert found.rows == 3
     assert counts(found) == {"not-a-number": 1, "surrogate": 1}
     assert lines(found, Issue.SURROGATE) == [2]
+
+
+def test_whole_numbers_may_have_more_digits_than_python_converts(tmp_path: Path) -> None:
+    row = '{"text": "one", "n": ' + "9" * 10_000 + "}"
+    assert counts(measured(write(tmp_path / "a.jsonl", row))) == {}
+    assert counts(measured(write(tmp_path / "a.json", f"[{row}]"))) == {}
+
+
+def test_an_object_that_is_no_list_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_document, "MAX_LINE", 1000)
+    path = write(tmp_path / "a.json", json.dumps({str(n): "v" * 90 for n in range(20)}))
+    found = inspected(path)
+    assert isinstance(found.subject, Dataset)
+    assert (found.subject.unusable, counts(found.subject)) == (1, {"too-long": 1})
 
 
 def test_deep_nesting_is_a_count_and_no_crash(tmp_path: Path) -> None:

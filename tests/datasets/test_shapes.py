@@ -155,3 +155,9 @@ def test_more_forms_than_are_kept_are_counted_and_bounded(tmp_path: Path) -> Non
     rows = [{"text": f"row {number}", f"field{number}": 1} for number in range(2500)]
     found = measured(jsonl(tmp_path / "a.jsonl", *rows))
     assert (found.rows, found.signatures_dropped, len(found.fields)) == (2500, 500, 500)
+
+
+def test_names_of_fields_are_bounded_over_all_forms(tmp_path: Path) -> None:
+    wide = [{f"{row}_{number}": 1 for number in range(40_000)} for row in range(3)]
+    found = measured(jsonl(tmp_path / "a.jsonl", *wide))
+    assert (found.rows, found.signatures_dropped) == (3, 1)

@@ -15,6 +15,8 @@ from .shapes import Plan, recognise
 
 _MOST = 2000
 """Forms that are told apart; rows of further ones are read and not counted by field."""
+_MOST_NAMES = 100_000
+"""Names of fields that are kept, over all forms: rows may have millions."""
 _FIELDS = 500
 _NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object"}
 
@@ -36,6 +38,7 @@ class Forms:
         self._text_field = text_field
         self._known: dict[tuple[tuple[str, ...], tuple[type, ...]], Form] = {}
         self._last: Form | None = None
+        self._names = 0
         self.dropped = 0
 
     def of(self, row: Fields, artifact: str, place: int) -> Form:
@@ -55,11 +58,15 @@ class Forms:
         form = self._known.get((names, types))
         if form is None:
             form = Form(names, types, recognise(row, self._text_field), label_of(names), spot)
-            if len(self._known) < _MOST:
+            if not self._known or self._has_room(len(names)):
                 self._known[names, types] = form
+                self._names += len(names)
             else:
                 self.dropped += 1
         return form
+
+    def _has_room(self, names: int) -> bool:
+        return len(self._known) < _MOST and self._names + names <= _MOST_NAMES
 
     def shapes(self) -> tuple[dict[Shape, int], dict[Shape, Spot]]:
         """Rows of each shape, and the first of each."""

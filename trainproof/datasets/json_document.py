@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.dataset import Issue
 
-from .json_lines import spelling
+from .json_lines import spelling, whole
 from .rows import MAX_LINE, Item, Unusable
 
 _CHUNK = 1 << 20
@@ -68,7 +68,7 @@ def _elements(text: _Text) -> Iterator[Item]:
 
 def _members(text: _Text) -> Iterator[Item]:
     """The lists of objects in an object; one without any is a record itself."""
-    line, others, listed = text.line, dict[str, Any](), False
+    line, others, listed, size = text.line, dict[str, Any](), False, 0
     text.expect("{")
     while text.peek() != "}":
         key = text.value()
@@ -77,7 +77,11 @@ def _members(text: _Text) -> Iterator[Item]:
             listed = True
             yield from _elements(text)
         else:
+            begin = text.passed
             others[str(key)] = text.value()
+            size += text.passed - begin
+            if size > MAX_LINE:
+                raise _Broken(Issue.TOO_LONG, line)
         if text.peek() != "}":
             text.expect(",")
     text.expect("}")
@@ -107,15 +111,18 @@ def _row(line: int, value: object, text: _Text) -> Item:
 
 
 class _Text:
-    """A window on the text of a document, and the line it has come to."""
+    """A window on the text of a document, with the line it has come to and all characters that were
+    passed over."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self.constants: list[str] = []
-        self._scan = json.JSONDecoder(parse_constant=self.constants.append).raw_decode
+        decoder = json.JSONDecoder(parse_constant=self.constants.append, parse_int=whole)
+        self._scan = decoder.raw_decode
         self._text, self._at, self._ended = "", 0, False
         self.line = 1
+        self.passed = 0
 
     def peek(self) -> str:
         """The next character that is no white space; none at the end."""
@@ -167,6 +174,7 @@ class _Text:
 
     def _pass(self, end: int) -> None:
         self.line += self._text.count("\n", self._at, end)
+        self.passed += end - self._at
         self._at = end
 
     def _more(self, size: int) -> bool:

@@ -12,6 +12,9 @@ from trainproof.model.dataset import Issue
 
 from .rows import Item, Unusable, decoded, lines
 
+_DIGITS = 640
+"""The least limit that ``sys.set_int_max_str_digits`` allows."""
+
 
 def json_lines(stream: BinaryIO) -> Iterator[Item]:
     """A row for each object; blank lines are no rows."""
@@ -40,7 +43,7 @@ def _odd(number: int, raw: bytes | None) -> Item | None:
         return Unusable(number, Issue.ENCODING)
     constants: list[str] = []
     try:
-        value = json.loads(text, parse_constant=constants.append)
+        value = json.loads(text, parse_constant=constants.append, parse_int=whole)
     except RecursionError:
         return Unusable(number, Issue.TOO_LONG)
     except ValueError:
@@ -48,6 +51,11 @@ def _odd(number: int, raw: bytes | None) -> Item | None:
     if not isinstance(value, dict):
         return Unusable(number, Issue.NOT_OBJECT)
     return number, value, spelling(value, constants)
+
+
+def whole(digits: str) -> int | float:
+    """A whole number; as a float where Python refuses to convert so many digits."""
+    return int(digits) if len(digits) < _DIGITS else float(digits)
 
 
 def spelling(value: object, constants: list[str]) -> tuple[Issue, ...]:
