@@ -141,6 +141,12 @@ def test_tables_have_a_header_and_lines(tmp_path: Path, name: str, delimiter: st
     assert lines(found, Issue.ARITY) == [6]
 
 
+def test_lines_of_tables_may_end_with_carriage_returns_alone(tmp_path: Path) -> None:
+    found = measured(write(tmp_path / "a.csv", 'text,label\rone,a\r"t\rwo",b\rthree\r'))
+    assert (found.rows, counts(found)) == (2, {"arity": 1})
+    assert lines(found, Issue.ARITY) == [5]
+
+
 def test_plain_text_has_a_row_for_each_line_with_something_on_it(tmp_path: Path) -> None:
     found = measured(write(tmp_path / "a.txt", b"one\n\n  \ntwo\n\xff\n"))
     assert (found.rows, counts(found)) == (3, {"encoding": 1})

@@ -20,8 +20,8 @@ from .sources import Source, read, sources
 from .survey import Survey
 from .tokens import TokenSample, ends
 
-_BEAT = 2048
-"""Rows after which the deadline is renewed."""
+_BEAT = 64
+"""Rows after which the deadline is renewed: a row may have millions of characters."""
 _FAULTS = 50
 
 Beat = Callable[[], None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from itertools import chain
@@ -15,6 +16,8 @@ from .rows import MAX_LINE, Item, Unusable, decoded, lines
 
 _THREADS = 2
 _BATCH = 512
+_RETURN = re.compile(r"(?<=\r)(?=[^\n])")
+"""Behind a carriage return within a line."""
 _DELIMITERS = ",;\t|"
 
 
@@ -66,12 +69,17 @@ def _delimiter(head: str) -> str:
 
 
 def _text(stream: BinaryIO, bad: set[int]) -> Iterator[str]:
-    """Lines as text; those that are not UTF-8 are told in ``bad``."""
+    """Lines as text; those that are not UTF-8 are told in ``bad``.
+
+    Where the first holds a carriage return, lines end with it, as the Macintosh wrote them.
+    """
+    returns = False
     for number, line in lines(stream):
         text, issues = decoded(line or b"\n")
         if issues or line is None:
             bad.add(number)
-        yield text
+        returns = returns or (number == 1 and _RETURN.search(text) is not None)
+        yield from _RETURN.split(text) if returns else (text,)
 
 
 def columnar(stream: BinaryIO, artifact: str, arrow: bool) -> Iterator[Item]:
@@ -87,7 +95,14 @@ def columnar(stream: BinaryIO, artifact: str, arrow: bool) -> Iterator[Item]:
         for batch in _arrow(stream) if arrow else _parquet(stream):
             for fields in batch.to_pylist():
                 yield None, fields, ()
-    except (OSError, ValueError, KeyError, NotImplementedError) as error:  # ArrowInvalid and kin
+    except (
+        library.ArrowException,
+        OSError,
+        ValueError,
+        TypeError,
+        LookupError,
+        ArithmeticError,
+    ) as error:
         detail = f"damaged: {type(error).__name__}: {error}"[:300]
         yield Fault(FaultCode.CORRUPT, artifact, detail, fatal=True)
 
