@@ -116,6 +116,12 @@ def test_the_first_layers_may_be_frozen_on_purpose() -> None:
     assert measured(cell)["names"] == "h.0, h.1"
 
 
+def test_an_expert_that_nothing_was_sent_to_may_stand_still() -> None:
+    twins = [moved(f"experts.{i}.weight") for i in (0, 1, 3)]
+    cell = judge("TP-CKPT-FROZEN", drifted(*twins, twin("experts.2.weight")))
+    assert level(cell) == (Level.INFO, "part")
+
+
 @pytest.mark.parametrize(
     ("share", "variant"), [(0.0, "part"), (0.02, "part"), (0.2, "")], ids=["unknown", "few", "many"]
 )
@@ -201,6 +207,29 @@ def test_an_average_that_equals_the_weights_beside_it_is_none() -> None:
     raw = moved("ema/fc.weight", group=Group.AVERAGE, crc=7)
     cell = judge("TP-CKPT-EMA", drifted(moved("model/module.fc.weight", crc=7), raw))
     assert level(cell) == (Level.WARN, "raw")
+
+
+@pytest.mark.parametrize(("count", "state"), [(0, State.CLEAN), (1, State.FIRED)])
+def test_an_average_that_counts_nothing_yet_has_not_begun(count: int, state: State) -> None:
+    view = drifted(moved("model/w"), twin("swa/w", group=Group.AVERAGE))
+    assert judge("TP-CKPT-EMA", _counting(view, count)).state is state
+
+
+@pytest.mark.parametrize(("count", "state"), [(1, State.CLEAN), (2, State.FIRED)])
+def test_the_average_of_one_model_is_that_model(count: int, state: State) -> None:
+    raw = moved("swa/module.w", group=Group.AVERAGE, crc=7)
+    view = drifted(moved("model/w", crc=7), raw)
+    assert judge("TP-CKPT-EMA", _counting(view, count)).state is state
+
+
+def _counting(view: RunView, count: int) -> RunView:
+    """The same, with the count that torch keeps beside an average."""
+    assert view.checkpoint is not None
+    (file,) = view.checkpoint.files
+    fields = {"group": Group.AVERAGE, "dtype": "int64", "low": count, "high": count}
+    counter = tensor("swa/n_averaged", (), **fields)
+    counted = replace(file, tensors=(*file.tensors, counter))
+    return replace(view, checkpoint=replace(view.checkpoint, files=(counted,)))
 
 
 def test_an_average_may_stand_still_while_the_weights_do() -> None:

@@ -145,6 +145,14 @@ def test_an_adapter_that_was_saved_at_step_0_has_not_been_trained() -> None:
     assert judge("TP-CKPT-LORA-B", counted).state is State.CLEAN
 
 
+def test_an_output_layer_may_be_zero_at_step_0_and_no_later() -> None:
+    view = saved(zero("fc.weight"), tensor("head.weight"))
+    assert view.checkpoint is not None
+    for step, state in ((0, State.CLEAN), (1, State.FIRED), (None, State.FIRED)):
+        told = replace(view, checkpoint=replace(view.checkpoint, step=step))
+        assert judge("TP-CKPT-ZERO", told).state is state
+
+
 def test_only_fp16_has_the_end_of_its_range_at_65504() -> None:
     clipped = tensor("w", dtype="float16", low=-65504.0)
     assert level(judge("TP-CKPT-FP16-RANGE", saved(clipped))) == (Level.WARN, "")

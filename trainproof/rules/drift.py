@@ -239,6 +239,7 @@ _LORA = re.compile(r"(^|[./_])lora_")
 _NUMBER = re.compile(r"\d+")
 _PARTS = re.compile(r"[./]")
 _HALVES = frozenset({"bfloat16", "float16"})
+_SPARSE = re.compile(r"embed|wte|wpe|token|lookup|expert", re.IGNORECASE)
 _ROUNDED = 0.05
 """Share of the elements, as in TP-CKPT-STALL."""
 
@@ -282,6 +283,8 @@ _ROUNDED = 0.05
             "WARN only for a matrix whose counterparts (the same name with other numbers) moved"
             " both before and after it; in bf16 and fp16, in more than 5 % of their elements: small"
             " updates are rounded away in some matrices and not in others.",
+            "Embeddings and experts are no such matrix: those that nothing was sent to get no"
+            " gradients.",
             "Only matrices of sixteen elements or more that are not zero; buffers are left out.",
             "Names of adapters decide what is a base model.",
         ),
@@ -331,7 +334,8 @@ def _stuck(
     stuck: Sequence[Twin], moved: Sequence[Twin], measured: Mapping[str, Value]
 ) -> Iterator[Evidence]:
     felt = [one for one in moved if not _rounded(one)]
-    between = [one for one in stuck if _between(one, felt)]
+    dense = [one for one in stuck if not _SPARSE.search(one.tensor.name)]
+    between = [one for one in dense if _between(one, felt)]
     if between:
         measures = {**measured, "stuck": len(between), "names": _names(between)}
         yield Evidence(_at(between[0].tensor), measures)
@@ -380,8 +384,6 @@ def _beginnings(name: str) -> Iterator[str]:
 
 
 # --- stall ------------------------------------------------------------------------------------
-
-_SPARSE = re.compile(r"embed|wte|wpe|token|lookup|expert", re.IGNORECASE)
 
 
 @rule(
@@ -523,6 +525,8 @@ _AVERAGED = re.compile(r"^(model_)?(ema|swa|averaged?|shadow)(_model|_params)?[.
         guards=(
             "The weights themselves must have moved.",
             "All averaged tensors must agree; one that does not settles it.",
+            "An AveragedModel of torch counts what it averaged (n_averaged): none before it begins,"
+            " and the average of one is that one.",
         ),
         references=("MultimediaTechLab/YOLO #97; waifu-diffusion #31; Samudra #282",),
     ),
@@ -558,13 +562,24 @@ def average(checkpoint: Checkpoint, drift: Drift) -> Outcome:
         **_between_them(drift),
     }
     found = []
-    if averaged and moved and len(stuck) == len(averaged):
+    counted = _averaged(checkpoint)
+    if averaged and moved and len(stuck) == len(averaged) and counted != 0:
         found.append(Evidence(_at(averaged[0].tensor), measured))
-    elif averaged and moved and raw == len(averaged):
+    elif averaged and moved and raw == len(averaged) and counted not in (0, 1):
         found.append(Evidence(_at(averaged[0].tensor), measured, "raw"))
     there = bool(averaged and moved)
     pair = _Pair(checkpoint, drift)
     return pair.settle(found, measured, _unknown(averaged), Depth.INTEGRITY, there=there)
+
+
+def _averaged(checkpoint: Checkpoint) -> int | float | None:
+    """How many models were averaged, by torch's own count; None where it is not there."""
+    counts = (
+        one.stats.max
+        for one in checkpoint.tensors
+        if one.group is Group.AVERAGE and one.name.endswith("n_averaged") and one.stats is not None
+    )
+    return next(counts, None)
 
 
 def _raw(averaged: Sequence[Twin], checkpoint: Checkpoint) -> int:
