@@ -39,6 +39,11 @@ def test_what_encoding_adds_is_measured(tmp_path: Path) -> None:
     assert (found.adds_bos, found.adds_eos, found.add_eos) == (True, True, False)
 
 
+def test_a_configuration_that_names_no_role_leaves_them_to_its_class(tmp_path: Path) -> None:
+    assert not tokenizer(bytes_bpe(tmp_path / "gpt2", {"model_max_length": 1024})).declares
+    assert tokenizer(bytes_bpe(tmp_path / "none", {"eos_token": None})).declares
+
+
 def test_a_vocabulary_alone_declares_nothing(tmp_path: Path) -> None:
     found = tokenizer(bytes_bpe(tmp_path / "t") / "tokenizer.json")
     assert (found.declares, found.specials) == (False, ())

@@ -35,8 +35,10 @@ def _declared(tokens: Tokenizer) -> dict[str, Value]:
 
 
 def _missing(tokens: Tokenizer, role: Special) -> bool:
+    """A token that is declared and not in the vocabulary is added by who loads it: that is
+    TP-TOK-SPECIAL-SPLIT. Encoding falls back to no such unknown token, though."""
     one = tokens.special(role)
-    return one is None or one.id is None
+    return one is None or (role is Special.UNK and one.id is None)
 
 
 def _lacks(tokens: Tokenizer, role: Special) -> Outcome:
@@ -58,13 +60,14 @@ def _lacks(tokens: Tokenizer, role: Special) -> Outcome:
     needs={"tokens": Vocabulary()},
     measures=_DECLARED,
     doc=Doc(
-        measures="Whether the files beside the vocabulary declare an eos_token, and the vocabulary"
-        " holds it; of SentencePiece, whether the model has one.",
+        measures="Whether the files beside the vocabulary declare an eos_token; of SentencePiece,"
+        " whether the model has one.",
         means="Nothing can teach a generating model to stop.",
         does_not_mean="That an encoder lacks anything: it needs none.",
         guards=(
             "An encoder (it declares a mask beside sep or cls) is no finding.",
-            "A tokenizer.json without its configuration does not say, and is not checked.",
+            "A tokenizer.json without its configuration does not say, and is not checked; nor does"
+            " a configuration that names no role, as GPT-2's: the class has them.",
             "A bare SentencePiece model is a warning: what wraps it may add one.",
         ),
         references=("trainproof 0.22, TP-PRE-MISSING-EOS-TOKEN",),
@@ -96,8 +99,8 @@ def _is_encoder(tokens: Tokenizer) -> bool:
     needs={"tokens": Vocabulary()},
     measures=_DECLARED,
     doc=Doc(
-        measures="Whether the files beside the vocabulary declare a pad_token, and the vocabulary"
-        " holds it; of SentencePiece, whether the model has one.",
+        measures="Whether the files beside the vocabulary declare a pad_token; of SentencePiece,"
+        " whether the model has one.",
         means="Batches of several rows cannot be made, or the end of text is put in its place.",
         does_not_mean="That it matters where rows are packed.",
         guards=(
@@ -221,12 +224,16 @@ def no_eos_append(tokens: Tokenizer) -> Outcome:
     return Fired((Evidence(Where(tokens.artifact), measured),))
 
 
+_BEYOND = "The largest token is {largest:,}; the embedding of the model has {rows:,} rows."
+_BEYOND_EVIDENCE = "{beyond:,} tokens have no row, by vocab_size in the config.json beside."
+
+
 @rule(
     id="TP-TOK-BEYOND-EMBEDDING",
     title="Tokens beyond the end of the embedding",
     level=Level.FAIL,
-    message="The largest token is {largest:,}; the embedding of the model has {rows:,} rows.",
-    evidence="{beyond:,} tokens have no row, by vocab_size in the config.json beside.",
+    message=_BEYOND,
+    evidence=_BEYOND_EVIDENCE,
     needs={"tokens": Vocabulary()},
     measures={
         "largest": "the largest token",
@@ -239,16 +246,23 @@ def no_eos_append(tokens: Tokenizer) -> Outcome:
         means="The lookup of such a token stops, on a GPU with an assertion that names nothing.",
         does_not_mean="That a text holds one. Resizing the embedding before training mends it.",
         guards=(
+            "Up to a tenth of the embedding it is a warning: trainings add tokens and resize, and"
+            " models keep rows for an image's token elsewhere (Llama 3.2 Vision).",
             "A larger embedding is padding, and fine.",
             "Without a config.json beside the tokenizer it is not checked.",
         ),
         references=("transformers #4875", "number-token-loss #19"),
     ),
-    fires=Example("one token was added", tokenizer(size=32_001)),
+    fires=Example("the vocabulary is another model's", tokenizer(size=50_257)),
     silent=_WHOLE,
+    variants={"few": Variant(Level.WARN, _BEYOND, _BEYOND_EVIDENCE)},
     subject=SubjectKind.TOKENIZER,
 )
-def beyond_embedding(tokens: Tokenizer) -> Outcome:
+def beyond_embedding(
+    tokens: Tokenizer,
+    *,
+    share: Annotated[float, Bound("share", "rows of which so many more are a warning", 0.0)] = 0.1,
+) -> Outcome:
     if tokens.embedding is None:
         return Undecided({"largest": tokens.size - 1}, Skip.NEED_ABSENT)
     measured: dict[str, Value] = {
@@ -258,7 +272,8 @@ def beyond_embedding(tokens: Tokenizer) -> Outcome:
     }
     if tokens.size <= tokens.embedding:
         return Clean(measured)
-    return Fired((Evidence(Where(tokens.artifact), measured),))
+    few = tokens.size - tokens.embedding <= share * tokens.embedding
+    return Fired((Evidence(Where(tokens.artifact), measured, "few" if few else ""),))
 
 
 _SPLIT = "{count:,} special tokens are not one token each: {names}."
@@ -267,7 +282,7 @@ _SPLIT = "{count:,} special tokens are not one token each: {names}."
 @rule(
     id="TP-TOK-SPECIAL-SPLIT",
     title="Special tokens fall into pieces",
-    level=Level.FAIL,
+    level=Level.WARN,
     message=_SPLIT,
     evidence="The first becomes {pieces:,} tokens; {declared:,} are declared.",
     needs={"tokens": Vocabulary()},
@@ -281,9 +296,10 @@ _SPLIT = "{count:,} special tokens are not one token each: {names}."
         measures="What encoding makes of the text of each declared special token, and of each that"
         " the chat template spells.",
         means="The model gets letters where it should get a sign; as an end, nothing ends there.",
-        does_not_mean="That training fails: the pieces can be learned, at a price.",
+        does_not_mean="That they are so in training: transformers adds declared tokens when it"
+        " loads, with new numbers, for which the embedding must be resized.",
         guards=(
-            "What only the template spells is a warning: it may be meant as text.",
+            "What only the template spells is told apart: it may be meant as text.",
             "Empty tokens, and those without a declaration, are not looked at.",
         ),
         references=("transformers: add_special_tokens, resize_token_embeddings",),

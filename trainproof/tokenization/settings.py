@@ -24,7 +24,8 @@ class Beside:
     ``added``: tokens beside the vocabulary, with their numbers.
 
     ``add_bos`` and ``add_eos``: as configured, None where it is not. ``embedding``: rows of the
-    model's embedding. ``found``: whether anything declares roles.
+    model's embedding. ``found``: whether anything declares roles; classes of
+    transformers have defaults for those that a configuration does not name (GPT-2's, BERT's).
     """
 
     found: bool = False
@@ -46,7 +47,7 @@ def beside(directory: str) -> Beside:
     said = {**(tokens or {}), **(config or {})}
     template, source = _template(directory, said)
     return Beside(
-        found=config is not None or tokens is not None,
+        found=not said.keys().isdisjoint(_ROLES),
         roles=_roles(said),
         extra=tuple(dict.fromkeys(_extra(said)))[:_TOKENS],
         added=_added(directory, said),
