@@ -110,6 +110,14 @@ def test_a_trainer_directory_whose_optimizer_is_sharded() -> None:
     assert [one.defects for one in sets(files)] == [(), ()]
 
 
+def test_each_model_of_a_pipeline_may_have_a_directory_of_its_own() -> None:
+    names = ("optimizer.bin", "random_states_0.pkl", "unet/diffusion_pytorch_model.safetensors")
+    (one,) = sets({f"checkpoint-5/{name}": b"" for name in names})
+    assert (one.kind, one.defects) == (DirectoryKind.ACCELERATE, ())
+    (one,) = sets({f"checkpoint-5/{name}": b"" for name in names[:2]})
+    assert codes(one) == [(DefectCode.FILE_MISSING, "model")]
+
+
 def test_an_adapter_without_its_configuration() -> None:
     (one,) = sets({"a/adapter_model.safetensors": b""})
     assert codes(one) == [(DefectCode.FILE_MISSING, "adapter_config.json")]

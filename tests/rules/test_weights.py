@@ -53,6 +53,19 @@ def test_where_only_an_optimizer_was_saved_its_state_is_what_was_looked_at() -> 
     assert (cell.state, cell.checks[0].measured) == (State.CLEAN, {"tensors": 1})
 
 
+@pytest.mark.parametrize("name", ["observer.min_val", "obs/max_val", "state_dict/metric.best"])
+def test_an_extreme_that_has_seen_nothing_yet_is_infinite(name: str) -> None:
+    assert judge("TP-CKPT-NAN", saved(tensor(name, (2,), inf=2))).state is State.CLEAN
+    assert level(judge("TP-CKPT-NAN", saved(tensor(name, (2,), inf=1)))) == (Level.FAIL, "")
+    assert level(judge("TP-CKPT-NAN", saved(tensor(name, (2,), nan=2)))) == (Level.FAIL, "")
+
+
+def test_what_is_infinite_throughout_may_be_meant_so_unless_it_is_called_a_weight() -> None:
+    buffer, weight = tensor("bias_table", inf=16), tensor("fc.weight", inf=16)
+    assert level(judge("TP-CKPT-NAN", saved(buffer, tensor("w")))) == (Level.WARN, "arrays")
+    assert level(judge("TP-CKPT-NAN", saved(buffer, weight))) == (Level.FAIL, "")
+
+
 def test_a_best_value_that_starts_at_infinity_is_no_finding() -> None:
     view = saved(tensor("w"), tensor("callbacks/best", (1,), inf=1, group=Group.STATE))
     assert judge("TP-CKPT-NAN", view).state is State.CLEAN

@@ -284,9 +284,12 @@ def _values(name: str, given: Mapping[str, object]) -> Iterator[Scalar]:
 
 
 def _has_weights(tree: _Tree, directory: str) -> bool:
-    inside = any(_WEIGHTS.fullmatch(name) for name in tree.files(directory))
+    """Also in directories of their own, where diffusers keeps each model of a pipeline."""
     children = tree.children(directory)
-    return inside or any(c.startswith(("global_step", "pytorch_model_fsdp")) for c in children)
+    if any(child.startswith(("global_step", "pytorch_model_fsdp")) for child in children):
+        return True
+    places = (directory, *(_path(directory, child) for child in children))
+    return any(_WEIGHTS.fullmatch(name) for place in places for name in tree.files(place))
 
 
 def _missing(names: Iterable[str], present: Iterable[str]) -> Iterator[Defect]:

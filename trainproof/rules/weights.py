@@ -120,7 +120,10 @@ _ARRAYS = frozenset({Layout.NPY, Layout.NPZ, Layout.PICKLE, Layout.JOBLIB, Layou
             "Masks and attention biases may hold negative infinity by design.",
             "Arrays of NumPy, of pickles, of XGBoost and of HDF5 files that Keras did not write"
             " need not be weights, nor need constants of an ONNX graph that are infinite: a WARN.",
-            "State of schedulers and callbacks is left out: a best value starts at infinity.",
+            "State of schedulers and callbacks is left out: a best value starts at infinity. So are"
+            " tensors called min, max or best that are infinite throughout (observers of"
+            " quantisation, metrics); others that are, and are not called weight or bias, are a"
+            " WARN.",
         ),
         references=(
             "kohya_ss #1112, sd-scripts #293, #820; unsloth #3690",
@@ -145,8 +148,11 @@ def nonfinite(checkpoint: Checkpoint) -> Outcome:
 
 
 def _any_kind(file: SavedFile, bad: list[TensorInfo]) -> bool:
-    """Whether the tensors need not be weights: graphs of ONNX hold masks of infinities."""
+    """Whether the tensors need not be weights: graphs of ONNX hold masks of infinities, and what is
+    infinite throughout was filled so, whether by design or not."""
     layout = file.facts.layout
+    if all(_filled(one) and _leaf(one.name) not in _TRAINED for one in bad):
+        return True
     if layout is Layout.ONNX:
         return not any(_stats(one).nan for one in bad)
     if layout is Layout.HDF5:
@@ -158,10 +164,22 @@ _KERAS = re.compile(r"^model_weights/|/vars/\d+$")
 """Where Keras keeps weights in HDF5."""
 
 
+_TRAINED = frozenset({"weight", "bias", "kernel", "embedding"})
+_EXTREME = re.compile(r"(^|_)(min|max|best)(_|$)", re.IGNORECASE)
+"""Names of what starts at infinity: ranges of quantisation, best values."""
+
+
 def _not_finite(one: TensorInfo) -> bool:
     stats = _stats(one)
     masks = stats.neginf == stats.nonfinite and _MASK.search(one.name) is not None
-    return stats.nonfinite > 0 and not masks
+    extreme = _filled(one) and _EXTREME.search(_leaf(one.name)) is not None
+    return stats.nonfinite > 0 and not masks and not extreme
+
+
+def _filled(one: TensorInfo) -> bool:
+    """Whether it is infinite throughout."""
+    stats = _stats(one)
+    return stats.nan == 0 and stats.inf == stats.elements > 0
 
 
 def _optimizer(file: SavedFile) -> Iterator[TensorInfo]:
