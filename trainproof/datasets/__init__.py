@@ -79,12 +79,12 @@ def _read(source: Source, survey: Survey, faults: list[Fault], beat: Beat) -> No
     for number, item in enumerate(read(source, survey.form)):
         if number % _BEAT == 0:
             beat()
-        if isinstance(item, Fault):
-            faults.append(item)
+        if type(item) is tuple:  # nearly all are rows, and this is asked for each
+            survey.row(*item)
         elif isinstance(item, Unusable):
             survey.unusable(item)
-        else:
-            survey.row(*item)
+        elif isinstance(item, Fault):
+            faults.append(item)
 
 
 def _measured(found: Dataset) -> dict[str, Value]:
