@@ -5,7 +5,7 @@ Never pickle: a worker has parsed hostile bytes, and what it says is checked aga
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -144,15 +144,24 @@ _order = msgspec.msgpack.Decoder(Order).decode
 _answer = msgspec.msgpack.Decoder(Answer).decode
 
 
+_SPELLED = b"\x91"
+"""First byte of a frame that holds text MessagePack has no form for: an array of one element."""
+
+
 def pack(message: Order | Answer) -> bytes:
-    body = _encode(message)
+    """A file may have a name that is not UTF-8: then all text of the frame is spelled out."""
+    try:
+        body = _encode(message)
+    except UnicodeEncodeError:
+        plain = msgspec.to_builtins(message, builtin_types=(bytes,))
+        body = _encode([_each_text(plain, _spelled)])
     return len(body).to_bytes(LENGTH, "big") + body
 
 
 def unpack_order(body: bytes) -> Order:
     """Raises FrameError."""
     try:
-        return _order(body)
+        return msgspec.convert(_plain(body), Order) if _is_spelled(body) else _order(body)
     except msgspec.MsgspecError as error:
         raise FrameError(str(error)) from None
 
@@ -160,6 +169,37 @@ def unpack_order(body: bytes) -> Order:
 def unpack_answer(body: bytes) -> Answer:
     """Raises FrameError."""
     try:
-        return _answer(body)
+        return msgspec.convert(_plain(body), Answer) if _is_spelled(body) else _answer(body)
     except msgspec.MsgspecError as error:
         raise FrameError(str(error)) from None
+
+
+def _is_spelled(body: bytes) -> bool:
+    return body.startswith(_SPELLED)
+
+
+def _plain(body: bytes) -> object:
+    """Half surrogates, which stand for the bytes of such a name (PEP 383), are back. Raises
+    FrameError."""
+    try:
+        return _each_text(msgspec.msgpack.decode(body)[0], _unspelled)
+    except (UnicodeError, TypeError, RecursionError) as error:
+        raise FrameError(f"{type(error).__name__} in text") from None
+
+
+def _each_text(value: object, change: Callable[[str], str]) -> object:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {_each_text(k, change): _each_text(v, change) for k, v in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_each_text(one, change) for one in value]
+    return value
+
+
+def _spelled(text: str) -> str:
+    return text.encode("utf-8", "surrogatepass").decode("latin-1")
+
+
+def _unspelled(text: str) -> str:
+    return text.encode("latin-1").decode("utf-8", "surrogatepass")
