@@ -151,7 +151,7 @@ class Ranks:
 def test_processes_stop_together(others: bool) -> None:
     callback, trainer = TrainproofCallback("stop_on_fail"), Ranks(others)
     callback.guardian = core.Guardian(policy="stop_on_fail")
-    callback._take(trainer, {"loss": 1.0})
+    callback._take(trainer, lambda: {"loss": 1.0})
     assert trainer.should_stop is others
     assert trainer.strategy.asked == 1
 
@@ -165,8 +165,17 @@ def test_a_process_with_a_fault_still_gives_its_word(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(core.Journal, "view", broken)
     with pytest.raises(RuntimeError):
-        callback._take(trainer, {"loss": 1.0})
+        callback._take(trainer, lambda: {"loss": 1.0})
     assert trainer.should_stop
+
+
+def test_a_process_without_metrics_still_gives_its_word() -> None:
+    """``rank_zero_only`` metrics are those of one process; the others must not leave it waiting."""
+    callback, trainer = TrainproofCallback("stop_on_fail"), Ranks(others=True)
+    callback.guardian = core.Guardian(policy="stop_on_fail")
+    callback._take(trainer, dict)
+    assert (trainer.strategy.asked, trainer.should_stop) == (1, True)
+    assert callback.guardian.journal.rows == 0
 
 
 def test_metrics_of_an_epoch_are_told_from_those_of_a_step() -> None:

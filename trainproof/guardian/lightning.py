@@ -6,6 +6,7 @@ Trainer(..., callbacks=[TrainproofCallback(policy="stop_on_fail")])
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 try:
@@ -67,35 +68,26 @@ class TrainproofCallback(Callback):
         every = max(1, int(trainer.log_every_n_steps))
         if self.guardian is None or (trainer.fit_loop.total_batch_idx + 1) % every:
             return
-        metrics = {
-            tag: value
-            for tag, value in trainer.callback_metrics.items()
-            if classify(tag).role in STEPWISE
-        }
-        loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
-        if loss is not None:  # Lightning has divided it by the batches that are accumulated
-            number = scalar(loss)
-            times = int(trainer.accumulate_grad_batches)
-            metrics["train_loss_step"] = None if number is None else number * times
-        self._take(trainer, self._watch.take() | gpu() | metrics)
+        self._take(trainer, lambda: self._watch.take() | gpu() | of_step(trainer, outputs))
         self._watch.idle()
 
     @harmless
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        self._take(trainer, of_epoch(trainer.callback_metrics, held_out=False))
+        self._take(trainer, lambda: of_epoch(trainer.callback_metrics, held_out=False))
 
     @harmless
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         if not trainer.sanity_checking:
-            self._take(trainer, of_epoch(trainer.callback_metrics, held_out=True))
+            self._take(trainer, lambda: of_epoch(trainer.callback_metrics, held_out=True))
         self._watch.idle()
 
-    def _take(self, trainer: Any, metrics: dict[str, Any]) -> None:
-        if self.guardian is None or not metrics:
+    def _take(self, trainer: Any, measure: Callable[[], dict[str, Any]]) -> None:
+        if self.guardian is None:
             return
         try:
-            self.guardian.log(trainer.global_step, metrics)
-        finally:  # the other processes wait for this one's word, whatever goes wrong in it
+            if metrics := measure():
+                self.guardian.log(trainer.global_step, metrics)
+        finally:  # the other processes wait for this one's word, whatever it has or lacks
             self._decide(trainer, self.guardian.should_stop)
 
     def _decide(self, trainer: Any, stop: bool) -> None:
@@ -110,6 +102,21 @@ class TrainproofCallback(Callback):
         if self.guardian is not None:
             self.guardian.directory = trainer.log_dir or trainer.default_root_dir
             self.guardian.finish()
+
+
+def of_step(trainer: Any, outputs: Any) -> dict[str, Any]:
+    """What belongs to the last step, with the loss of one batch."""
+    metrics = {
+        tag: value
+        for tag, value in trainer.callback_metrics.items()
+        if classify(tag).role in STEPWISE
+    }
+    loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+    if loss is not None:  # Lightning has divided it by the batches that are accumulated
+        number = scalar(loss)
+        times = int(trainer.accumulate_grad_batches)
+        metrics["train_loss_step"] = None if number is None else number * times
+    return metrics
 
 
 def of_epoch(metrics: dict[str, Any], *, held_out: bool) -> dict[str, Any]:
