@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import runpy
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,21 @@ class Tensor:
 )
 def test_numbers_and_tensors_of_one_element_are_scalars(value: object, number: object) -> None:
     assert scalar(value) == number
+
+
+class Loss(Tensor):
+    """A tensor that is part of a graph: torch warns where such a one is made a number."""
+
+    def __float__(self) -> float:
+        warnings.warn("requires_grad", UserWarning, stacklevel=1)
+        return super().__float__()
+
+    def detach(self) -> Tensor:
+        return Tensor(*self.values)
+
+
+def test_a_loss_is_taken_without_a_warning() -> None:
+    assert scalar(Loss(0.5)) == 0.5
 
 
 def test_a_journal_grows_while_a_view_of_it_is_in_use() -> None:

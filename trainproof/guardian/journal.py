@@ -77,6 +77,8 @@ def scalar(value: object) -> float | None:
     if isinstance(value, bool | str | bytes) or value is None:
         return None
     try:
+        if hasattr(value, "detach"):  # torch warns where a gradient is asked for
+            value = value.detach()
         return float(value)  # type: ignore[arg-type]
     except OverflowError:
         return math.inf
