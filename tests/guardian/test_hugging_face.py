@@ -215,6 +215,20 @@ def test_a_label_beyond_the_output_layer_is_found() -> None:
     assert "TP-OBJ-TARGET-OUT-OF-RANGE" in [one.id for _, one in report.findings()]
 
 
+@pytest.mark.parametrize(
+    ("settings", "label"),
+    [
+        ({"num_labels": 1}, 4),
+        ({"num_labels": 3, "problem_type": "regression"}, 4),
+        ({"num_labels": 3, "problem_type": "multi_label_classification"}, [1, 0, 1]),
+    ],
+)
+def test_labels_that_are_no_classes_are_not_judged(settings: dict[str, Any], label: Any) -> None:
+    model = Classifier()
+    model.config = transformers.PretrainedConfig(**settings)
+    assert check_labels(model, Loader([{"labels": label}]), 8, core.Config()) is None
+
+
 @pytest.mark.parametrize("data", [iter([{"labels": 1}]), [{"x": 1}], [(1, 2)], []])
 def test_streams_and_rows_without_labels_are_not_read(data: Any) -> None:
     assert check_labels(Classifier(), Loader(data), 8, core.Config()) is None

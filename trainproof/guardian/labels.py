@@ -26,7 +26,7 @@ _TABLE = "transformers.models.auto.modeling_auto"
 def check_labels(model: Any, loader: Any, rows: int, config: Config) -> Report | None:
     """Judge the labels of the first ``rows`` rows of a loader's data set, which must be one that
     is indexed; None where there are no labels or the model does not say its number of classes."""
-    classes = _classes(model)
+    classes = _classes(model) if _is_classifier(model) else None
     data = getattr(loader, "dataset", None)
     if classes is None or data is None or not hasattr(data, "__len__"):
         return None
@@ -83,6 +83,18 @@ def _classes(model: Any) -> int | None:
     if _is_causal(model):
         return getattr(settings, "vocab_size", None)
     return getattr(settings, "num_labels", None) if settings is not None else None
+
+
+def _is_classifier(model: Any) -> bool:
+    """Whether labels are indices of classes: not so for a regression, nor where a label is a
+    vector with a place for each class."""
+    while hasattr(model, "module"):
+        model = model.module
+    settings = getattr(model, "config", None)
+    kind = getattr(settings, "problem_type", None)
+    if kind is not None:
+        return bool(kind == "single_label_classification")
+    return _is_causal(model) or getattr(settings, "num_labels", None) != 1
 
 
 def _is_causal(model: Any) -> bool:
