@@ -107,7 +107,15 @@ def test_nothing_judged_is_no_verdict(tmp_path: Path) -> None:
     assert process.returncode == 2
 
 
-@pytest.mark.parametrize("arguments", [[".", "--sarif", "-"], [".", "--exec", "an 'open quote"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [".", "--sarif", "-"],
+        [".", "--exec", "an 'open quote"],
+        [".", "--interval", "inf"],
+        [".", "--interval", "nan"],
+    ],
+)
 def test_what_cannot_be_honoured_is_a_usage_error(tmp_path: Path, arguments: list[str]) -> None:
     process = subprocess.run(
         [sys.executable, "-m", "trainproof", "watch", *arguments],

@@ -35,6 +35,8 @@ PATIENCE = 60.0
 """Seconds that the command of --exec may take; then it is killed and the watch goes on."""
 LEAST = 0.05
 """Seconds between two looks, at least."""
+MOST = 86_400.0
+"""And at most: the system knows no sleep without end."""
 
 
 @with_options
@@ -45,7 +47,10 @@ def watch(
     ],
     *,
     interval: Annotated[
-        float, typer.Option("--interval", metavar="SECONDS", min=LEAST, help="Between two looks.")
+        float,
+        typer.Option(
+            "--interval", metavar="SECONDS", min=LEAST, max=MOST, help="Between two looks."
+        ),
     ] = 10.0,
     until_fail: Annotated[
         bool, typer.Option("--until-fail", help="End with exit code 1 at the first FAIL.")
