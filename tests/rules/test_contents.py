@@ -51,6 +51,14 @@ def test_equal_layers_are_named_with_the_one_they_repeat() -> None:
     }
 
 
+def test_layers_may_begin_as_copies() -> None:
+    view = copied(same=True)
+    assert view.checkpoint is not None
+    for step, state in ((0, State.CLEAN), (1, State.FIRED)):
+        told = replace(view, checkpoint=replace(view.checkpoint, step=step))
+        assert judge("TP-CKPT-CLONED-LAYERS", told).state is state
+
+
 def test_layers_that_share_their_memory_are_tied_by_design() -> None:
     assert judge("TP-CKPT-CLONED-LAYERS", copied(same=True, storages=True)).state is State.CLEAN
 

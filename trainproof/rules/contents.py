@@ -145,6 +145,7 @@ _EXPERT = re.compile(r"expert", re.IGNORECASE)
             "Matrices of one value, as at the start, do not count.",
             "Experts of a mixture are left out: they begin as copies where a model was upcycled.",
             "All matrices of a layer must be equal, and there must be at least two.",
+            "Checkpoints of step 0 are left out: torch.nn.TransformerEncoder begins with copies.",
             "Only layers of one stack are compared: an average of the model, a teacher or a target"
             " network begins as its copy.",
         ),
@@ -163,7 +164,7 @@ def cloned_layers(checkpoint: Checkpoint) -> Outcome:
         layers = _layers(file)
         looked += len(layers)
         twins = list(_twins(layers))
-        if twins:
+        if twins and checkpoint.step != 0:
             first, twin = twins[0]
             measured: dict[str, Value] = {
                 "layers": len(layers),
