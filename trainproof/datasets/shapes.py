@@ -80,7 +80,10 @@ def recognise(row: Fields, text_field: str | None) -> Plan:
     if plan.shape is Shape.TEXT and unnamed and _ANSWERS & row.keys():
         names = [name for name, value in row.items() if isinstance(value, str)]
     if names:
-        return Plan(plan.shape, partial(_with_context, plan.read, names))
+        read = partial(_with_context, plan.read, names)
+        media = [name for name in names if _MEDIA.search(name)]
+        captioned = plan.shape is Shape.TEXT and bool(media)
+        return Plan(plan.shape, partial(_captioned, read, media) if captioned else read)
     if not all(type(row.get(name)) is str for name in plan.parts):
         return Plan(plan.shape, plan.read)
     return plan
@@ -89,6 +92,14 @@ def recognise(row: Fields, text_field: str | None) -> Plan:
 def _with_context(read: Reader, names: list[str], row: Fields) -> Content:
     beside = "\n".join(str(row[name])[:_CONTEXT_LENGTH] for name in names)
     return read(row)._replace(beside=beside)
+
+
+def _captioned(read: Reader, media: list[str], row: Fields) -> Content:
+    """A row with an image may lack its text: models learn so to do without a prompt."""
+    content = read(row)
+    if content.issues == (Issue.NULL_TEXT,) and any(row[name] for name in media):
+        return content._replace(issues=())
+    return content
 
 
 def _recognised(row: Fields, text_field: str | None) -> Plan:

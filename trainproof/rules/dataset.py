@@ -155,7 +155,8 @@ _EMPTY = {
         guards=(
             "A list of turns is text, as the libraries take it.",
             "Only null is certain to be none; numbers and lists are a warning.",
-            "The content of a turn may be null: tool calls have none.",
+            "The content of a turn may be null: tool calls have none; so may the text beside an"
+            " image.",
             "Held-out rows may lack their answers: test sets hide them.",
         ),
         references=("trainproof 0.22 read null as the text None",),
