@@ -67,7 +67,7 @@ class _Found:
     """What the walks of all roots brought together. ``kinds``: of the rules of the matrix.
     ``baselines``: the runs to compare with. ``references``: the checkpoint that each one is
     compared with. ``kept``: the checkpoints of each run that has any, ``limited``: those that are
-    too large to be read in full. ``readers`` recognise it."""
+    too large to be read in full. ``readers`` recognise it. ``matrices``: rules by kinds, once."""
 
     kinds: frozenset[SubjectKind]
     readers: tuple[Reader, ...] = ()
@@ -79,6 +79,7 @@ class _Found:
     unjudged: list[Unjudged] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     spools: dict[str, str] = field(default_factory=dict)
+    matrices: dict[frozenset[SubjectKind], Mapping[str, RuleInfo]] = field(default_factory=dict)
 
 
 def audit(config: Config, progress: Progress | None = None) -> Report:
@@ -128,10 +129,13 @@ def _of_kinds(kinds: Set[SubjectKind]) -> dict[str, RuleInfo]:
     return {id: rule.info for id, rule in REGISTRY.items() if rule.info.subject in kinds}
 
 
-def _matrix(run: Run, found: _Found) -> dict[str, RuleInfo]:
+def _matrix(run: Run, found: _Found) -> Mapping[str, RuleInfo]:
     """The rules that the run gets a cell of."""
     kinds = _ROWS.get(run.subject, frozenset({run.subject})) & found.kinds
-    return _of_kinds(kinds | {SubjectKind.KEPT} if run in found.kept else kinds)
+    kinds = kinds | {SubjectKind.KEPT} if run in found.kept else kinds
+    if kinds not in found.matrices:
+        found.matrices[kinds] = _of_kinds(kinds)
+    return found.matrices[kinds]
 
 
 _ROWS = {

@@ -51,12 +51,12 @@ class Module(pl.LightningModule):
 def fit(
     home: Path, callback: TrainproofCallback | None, *, lr: float = 0.05, **options: Any
 ) -> tuple[Module, Any]:
-    workers = options.pop("workers", 0)
+    workers, kind = options.pop("workers", 0), options.pop("kind", Module)
     pl.seed_everything(5, verbose=False)
     inputs = torch.randn(64, 8)
     data = torch.utils.data.TensorDataset(inputs, inputs.sum(1))
     loader = torch.utils.data.DataLoader(data, batch_size=8, shuffle=True, num_workers=workers)
-    module = Module(lr)
+    module = kind(lr)
     settings: dict[str, Any] = {"max_epochs": 4, "log_every_n_steps": 1}
     trainer = pl.Trainer(
         default_root_dir=home,
@@ -126,6 +126,28 @@ def test_a_fault_in_the_callback_does_not_stop_the_training(
     _, trainer = fit(tmp_path, TrainproofCallback("stop_on_fail"))
     assert trainer.global_step == 32
     assert "RuntimeError in on_train_batch_end" in caplog.text
+
+
+class Manual(Module):
+    """Two steps of an optimizer for each batch, as adversarial training has."""
+
+    automatic_optimization = False
+
+    def training_step(self, batch: Any, index: int) -> Any:
+        for _ in range(2):
+            loss = super().training_step(batch, index)
+            self.optimizers().zero_grad()
+            self.manual_backward(loss)
+            self.optimizers().step()
+
+
+def test_steps_of_optimizers_are_not_taken_for_batches(tmp_path: Path) -> None:
+    callback = TrainproofCallback()
+    _, trainer = fit(tmp_path, callback, kind=Manual)
+    assert trainer.global_step == 64
+    assert callback.guardian is not None
+    assert callback.guardian.facts.max_steps is None
+    assert callback.guardian.facts.steps_per_epoch is None
 
 
 class Strategy:

@@ -7,6 +7,7 @@ import pytest
 from tests.rules.judging import judge, level
 from trainproof.model.data import RunView
 from trainproof.model.outcome import Level, State
+from trainproof.model.tensors import Scalar
 from trainproof.rules.saved_examples import emptied, half_precision, mismatched, timed
 
 
@@ -71,6 +72,12 @@ def test_another_global_step_is_told() -> None:
 def test_a_schedule_may_miss_some_steps_and_count_each_process(epoch: int, fires: bool) -> None:
     cell = judge("TP-CKPT-STEP", timed(step=1000, global_step=1000, last_epoch=epoch))
     assert (cell.state is State.FIRED) == fires
+
+
+def test_a_schedule_that_waits_for_a_plateau_counts_evaluations() -> None:
+    schedule = (Scalar("num_bad_epochs", 0),)
+    view = timed(step=1000, global_step=1000, last_epoch=4, schedule=schedule)
+    assert judge("TP-CKPT-STEP", view).state is State.CLEAN
 
 
 def test_fp16_without_its_scaler_is_told() -> None:

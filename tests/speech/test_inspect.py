@@ -231,6 +231,21 @@ def test_commands_of_kaldi_are_not_run(tmp_path: Path) -> None:
     assert subject.verdict is Verdict.NOT_CHECKED
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"audio_filepath": "s3://bucket/a.wav"},
+        {"audio": {"path": "https://example.org/a.wav"}},
+        {"audio_filepath": "a.wav", "shard_id": 0},
+    ],
+)
+def test_audio_that_is_elsewhere_is_not_missing(tmp_path: Path, row: dict[str, object]) -> None:
+    (tmp_path / "m.jsonl").write_text(json.dumps({**row, "text": "one"}) + "\n")
+    subject = judged(tmp_path)
+    assert subject.findings == ()
+    assert subject.verdict is Verdict.NOT_CHECKED
+
+
 def test_segments_of_one_recording_are_no_duplicates(tmp_path: Path) -> None:
     write_wav(tmp_path / "a.wav", tone(6.0))
     (tmp_path / "wav.scp").write_text("r1 a.wav\n")

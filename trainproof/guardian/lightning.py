@@ -137,7 +137,9 @@ def facts_of(trainer: Any) -> Facts:
     epochs = trainer.max_epochs if (trainer.max_epochs or -1) > 0 else None
     batches = float(trainer.num_training_batches)
     accumulation = int(trainer.accumulate_grad_batches)
-    per_epoch = math.ceil(batches / accumulation) if math.isfinite(batches) and batches else None
+    # with manual optimisation Lightning counts what optimizers do, and not batches
+    countable = trainer.lightning_module.automatic_optimization and math.isfinite(batches)
+    per_epoch = math.ceil(batches / accumulation) if countable and batches else None
     planned = trainer.max_steps if trainer.max_steps > 0 else None
     if planned is None and epochs and per_epoch:
         planned = epochs * per_epoch

@@ -216,6 +216,7 @@ def _is_mean(one: TensorInfo) -> bool:
             "A schedule may have been stepped once for each process, and not for steps that a loss"
             " scaler skipped: multiples of the step count as the step, and one in ten may be"
             " missing.",
+            "ReduceLROnPlateau counts evaluations, and is left out.",
             "The count of the optimizer is another rule's matter.",
         ),
         references=(
@@ -265,7 +266,8 @@ def _told(checkpoint: Checkpoint, one: CheckpointDirectory) -> Iterator[tuple[st
         if scalar.name == f"{_STATE}/global_step" and type(scalar.value) is int:
             yield f"global_step of {_STATE}", min(scalar.value, _MAX)
     for facts in _facts(checkpoint):
-        if facts.artifact in one.files and facts.artifact.endswith(_SCHEDULE):
+        plateau = any(value.name == "num_bad_epochs" for value in facts.scalars)
+        if facts.artifact in one.files and facts.artifact.endswith(_SCHEDULE) and not plateau:
             for value in facts.scalars:
                 if value.name == "last_epoch" and type(value.value) is int:
                     yield f"last_epoch of {_SCHEDULE}", min(value.value, _MAX)

@@ -250,12 +250,16 @@ def mismatched(shape: Sequence[int], dtype: str = "float32") -> RunView:
     return _together(model, SavedFile(_whole("optimizer.pt"), (mean,)))
 
 
-def timed(step: int, global_step: int, last_epoch: int | None = None) -> RunView:
-    """A trainer's directory and the steps that its files count."""
+def timed(
+    step: int, global_step: int, last_epoch: int | None = None, schedule: Sequence[Scalar] = ()
+) -> RunView:
+    """A trainer's directory and the steps that its files count. ``schedule``: what else scheduler.pt
+    says."""
     last = global_step if last_epoch is None else last_epoch
-    schedule = replace(_whole("scheduler.pt"), scalars=(Scalar("last_epoch", last),))
+    scalars = (Scalar("last_epoch", last), *schedule)
     said = (Scalar("trainer_state.json/global_step", global_step),)
-    return _together(SavedFile(schedule), step=step, said=said)
+    facts = replace(_whole("scheduler.pt"), scalars=scalars)
+    return _together(SavedFile(facts), step=step, said=said)
 
 
 def half_precision(*, scaler: bool, fp16: bool = True, optimizer: bool = True) -> RunView:

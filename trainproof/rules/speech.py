@@ -114,7 +114,8 @@ def _absent(measured: Mapping[str, Value]) -> Undecided:
         does_not_mean="That the audio is lost: it may be under another path on another machine.",
         guards=(
             "A file that is there and cannot be opened is TP-DATA-UNREADABLE-AUDIO.",
-            "Commands of Kaldi are not run, and their rows not judged.",
+            "Commands of Kaldi are not run, and their rows not judged; nor are addresses, and"
+            " members of the archives of NeMo (rows with a shard_id).",
         ),
         references=(_0_22.format("TP-DATA-MISSING-AUDIO"),),
     ),

@@ -8,7 +8,7 @@ comparison with a NaN is false, and rules are written so that false never means 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
 from itertools import pairwise
@@ -62,16 +62,20 @@ def once_per_series(function: Callable[[Series], T]) -> Callable[[Series], T]:
 def median(values: Floats) -> float:
     """Median by selection, O(n). NaN when empty."""
     count = len(values)
-    if not count:
-        return math.nan
-    half = count // 2
     if count <= _SMALL:
-        ordered: list[float] = sorted(values.tolist())
-        return ordered[half] if count % 2 else _middle(ordered[half - 1], ordered[half])
+        return _of_sorted(sorted(values.tolist()))
+    half = count // 2
     if count % 2:
         return float(np.partition(values, half)[half])
     low, high = np.partition(values, (half - 1, half))[half - 1 : half + 1].tolist()
     return _middle(low, high)
+
+
+def _of_sorted(ordered: Sequence[float]) -> float:
+    if not ordered:
+        return math.nan
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else _middle(ordered[half - 1], ordered[half])
 
 
 def _middle(low: float, high: float) -> float:
@@ -363,7 +367,10 @@ def block_edges(count: int) -> tuple[int, ...]:
 
 
 def block_medians(values: Floats, edges: tuple[int, ...]) -> Floats:
-    return np.array([median(values[a:b]) for a, b in pairwise(edges)])
+    if len(values) > _SMALL * MOST_BLOCKS:
+        return np.array([median(values[a:b]) for a, b in pairwise(edges)])
+    listed = values.tolist()  # for short series, slices of lists are much cheaper than of arrays
+    return np.array([_of_sorted(sorted(listed[a:b])) for a, b in pairwise(edges)])
 
 
 def _noise_and_memory(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -51,7 +51,8 @@ _MANIFESTS = (".jsonl", ".ndjson", ".json", ".tsv", ".csv", ".txt", ".manifest")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``audio``: where the file should be; None for one that a command would make (Kaldi).
+    """``audio``: where the file should be; None for what is no file here: one that a command would
+    make (Kaldi), the member of an archive (NeMo: ``packed``), an address.
 
     ``artifact`` and ``line``: where the row is. ``text``: None where there is no transcript.
     ``seconds``: of this row, where the manifest says so; ``part``: whether it is only a part of
@@ -65,6 +66,7 @@ class Row:
     name: str
     seconds: float | None = None
     part: bool = False
+    packed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,9 @@ def _parsed(line: str, header: tuple[str, Mapping[str, int]] | None) -> Row | st
 def _placed(found: Row | str, home: Path, artifact: str, number: int) -> Item:
     if isinstance(found, str):
         return Bad(artifact, number, found)
-    return Row(_located(found.name, home), found.text, artifact, number, found.name, found.seconds)
+    elsewhere = found.packed or "://" in found.name
+    audio = None if elsewhere else _located(found.name, home)
+    return replace(found, audio=audio, artifact=artifact, line=number)
 
 
 def _located(name: str, home: Path) -> Path:
@@ -188,7 +192,8 @@ def _json(line: bytes) -> Row | str:
     if not name:
         return f"none of the keys {', '.join(_PATHS[:4])} …"
     texts = (value[key] for key in _TEXTS if isinstance(value.get(key), str))
-    return Row(None, next(texts, None), "", None, name, _seconds(value.get("duration")))
+    seconds, packed = _seconds(value.get("duration")), "shard_id" in value
+    return Row(None, next(texts, None), "", None, name, seconds, packed=packed)
 
 
 def _path(value: object) -> str:
