@@ -10,7 +10,7 @@ import pytest
 from tests.rules.judging import is_clean, judge, level, measured, skipped
 from trainproof.model.checkpoint import Kept
 from trainproof.model.data import Axis, Facts, RunView
-from trainproof.model.outcome import Level, Skip
+from trainproof.model.outcome import Level, Skip, State
 from trainproof.model.rule import SubjectKind
 from trainproof.rules import REGISTRY
 from trainproof.rules.examples import falling, series, view
@@ -67,6 +67,14 @@ def test_the_last_rows_may_not_have_been_logged() -> None:
 def test_where_no_other_lies_in_the_log_they_may_count_something_else() -> None:
     cell = judge("TP-KEPT-STEP", keeping(at(5), at(900)))
     assert skipped(cell) is Skip.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("newest", "fires"), [(120, False), (180, False), (150, True), (300, True)]
+)
+def test_a_checkpoint_may_count_the_steps_of_several_optimizers(newest: int, fires: bool) -> None:
+    cell = judge("TP-KEPT-STEP", keeping(at(40), at(80), at(newest)))
+    assert cell.state is (State.FIRED if fires else State.NOT_CHECKED)
 
 
 def test_a_log_of_epochs_has_no_step_to_compare_with() -> None:

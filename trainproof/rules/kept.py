@@ -115,6 +115,8 @@ def keeping(*kept: Kept, run: RunView | None = None) -> RunView:
             "Another checkpoint must lie in the second half of the log: then both count the same.",
             "It must lie beyond the end by a tenth of the log and by two rows.",
             "Logs that count epochs or samples are left out.",
+            "Two to four times the last step of the log is left open: Lightning counts the steps of"
+            " each optimizer, and logs those of all together.",
         ),
         references=("transformers #3026: checkpoints of an earlier training in the directory",),
     ),
@@ -146,10 +148,21 @@ def steps(
     }
     if not beyond:
         return Clean(measured)
-    if not any(last / 2 <= _step(one) <= end for one in told):
+    other = _counts_otherwise(_step(beyond[-1]), last, cadence)
+    if other or not any(last / 2 <= _step(one) <= end for one in told):
         return Undecided(measured)
     what: dict[str, Value] = {"checkpoint": beyond[-1].id, "step": _step(beyond[-1])}
     return Fired((Evidence(Where(beyond[-1].id), {**measured, **what}),))
+
+
+_OPTIMIZERS = 4
+"""Optimizers of one training, at most, whose steps a checkpoint may count together."""
+
+
+def _counts_otherwise(step: int, last: int, cadence: int) -> bool:
+    """Whether ``step`` is the last one of the log, within two rows, counted several times."""
+    times = round(step / last) if last else 0
+    return 2 <= times <= _OPTIMIZERS and abs(step / times - last) <= 2 * cadence
 
 
 def _longest(run: RunView) -> Series | None:

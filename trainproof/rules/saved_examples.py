@@ -253,8 +253,8 @@ def mismatched(shape: Sequence[int], dtype: str = "float32") -> RunView:
 def timed(
     step: int, global_step: int, last_epoch: int | None = None, schedule: Sequence[Scalar] = ()
 ) -> RunView:
-    """A trainer's directory and the steps that its files count. ``schedule``: what else scheduler.pt
-    says."""
+    """A trainer's directory and the steps that its files count. ``schedule``: what else
+    scheduler.pt says."""
     last = global_step if last_epoch is None else last_epoch
     scalars = (Scalar("last_epoch", last), *schedule)
     said = (Scalar("trainer_state.json/global_step", global_step),)
