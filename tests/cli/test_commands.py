@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,26 @@ def test_a_report_on_stdout_is_alone_there_and_people_read_stderr(runs: Path) ->
     assert report["worst_verdict"] == "FAIL"
     assert {r["id"]: r["verdict"] for r in report["reports"]} == {"bad": "FAIL", "good": "PASS"}
     assert "TP-NAN" in done.stderr
+
+
+def unheard(*arguments: str | Path) -> int:
+    """Exit code of a command whose standard output nobody reads."""
+    readable, writable = os.pipe()
+    os.close(readable)
+    try:
+        command = [sys.executable, "-m", "trainproof", *map(str, arguments)]
+        return subprocess.run(
+            command, stdout=writable, stderr=subprocess.PIPE, check=False, timeout=60
+        ).returncode
+    finally:
+        os.close(writable)
+
+
+def test_a_verdict_does_not_depend_on_who_reads_it(runs: Path) -> None:
+    assert unheard("audit", runs / "good") == 0
+    assert unheard("audit", runs) == 1
+    assert unheard("audit", runs / "good", "--json", "-") == 2
+    assert unheard("watch", runs / "good", "--json", "--no-isolation") == 0
 
 
 def test_every_report_can_be_written_at_once(runs: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, NoReturn, TypedDict
 
@@ -18,7 +19,7 @@ from trainproof.emit.console import summary as summary_text
 from trainproof.model.report import ExitCode, FailOn, Report, exit_code
 
 from .options import Options, with_options
-from .outputs import STDOUT, check_targets, colored, deliver
+from .outputs import STDOUT, check_targets, colored, deliver, speak
 from .progress import reporting
 
 Text = Callable[[Report, Options, FailOn], bytes]
@@ -108,10 +109,11 @@ def _listed(paths: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _say(outputs: dict[str, str], text: bytes) -> None:
-    """People's text; to stderr when a report has the standard output."""
+    """People's text; to stderr when a report has the standard output. That they have read enough
+    of it (``| head``) changes no verdict."""
     stream = sys.stderr if STDOUT in outputs.values() else sys.stdout
-    stream.buffer.write(text)
-    stream.buffer.flush()
+    with suppress(BrokenPipeError):
+        speak(stream, text)
 
 
 def _summary(report: Report, options: Options, fail_on: FailOn) -> bytes:

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from trainproof.config import ConfigError
 
@@ -34,8 +35,7 @@ def deliver(target: str, payload: bytes) -> None:
     Raises OSError.
     """
     if target == STDOUT:
-        sys.stdout.buffer.write(payload)
-        sys.stdout.buffer.flush()
+        speak(sys.stdout, payload)
         return
     path = Path(target)
     if path.exists() and not path.is_file():  # /dev/stderr, a named pipe
@@ -50,6 +50,22 @@ def deliver(target: str, payload: bytes) -> None:
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
+        raise
+
+
+def speak(stream: TextIO, payload: bytes) -> None:
+    """Write to a standard stream, now. Raises OSError.
+
+    Of a pipe that nobody reads any more this is said once: what the interpreter still writes to it
+    when it ends would change the exit code.
+    """
+    try:
+        stream.buffer.write(payload)
+        stream.buffer.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
         raise
 
 

@@ -26,7 +26,7 @@ from trainproof.model.text import printable
 
 from .auditing import fail
 from .options import Options, with_options
-from .outputs import STDOUT, check_targets, deliver
+from .outputs import STDOUT, check_targets, deliver, speak
 
 if TYPE_CHECKING:
     from trainproof.guardian.watch import Change
@@ -77,7 +77,8 @@ def watch(
 ) -> None:
     """Follow runs while they go on: read what is new, and say when a verdict changes.
 
-    Ends by Ctrl-C, with the exit code of the last verdict. Other reports are written at the end.
+    Ends by Ctrl-C, or when nobody reads what it says, with the exit code of the last verdict.
+    Other reports are written at the end.
     """
     from trainproof.guardian.watch import Watch  # noqa: PLC0415 - other commands do without
 
@@ -94,7 +95,7 @@ def watch(
                 if until_fail and _code(follower.report, config) is ExitCode.FAIL:
                     break
                 time.sleep(interval)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, BrokenPipeError):  # or nobody listens any more
             pass
         report = follower.report
     _deliver(report, outputs, config)
@@ -157,8 +158,7 @@ class _Speaker:
 
     def tell(self, change: Change) -> None:
         if self.json:
-            sys.stdout.buffer.write(orjson.dumps(_as_json(change)) + b"\n")
-            sys.stdout.buffer.flush()
+            speak(sys.stdout, orjson.dumps(_as_json(change)) + b"\n")
             return
         subject, was = change.subject, change.previous
         before = f" (was {was})" if was not in (None, subject.verdict) else ""
@@ -168,8 +168,7 @@ class _Speaker:
 
     def _write(self, text: str) -> None:
         clock = datetime.now().strftime("%H:%M:%S")
-        sys.stdout.buffer.write(f"[{clock}] {text}\n".encode("utf-8", "backslashreplace"))
-        sys.stdout.buffer.flush()
+        speak(sys.stdout, f"[{clock}] {text}\n".encode("utf-8", "backslashreplace"))
 
 
 def _as_json(change: Change) -> dict[str, object]:
