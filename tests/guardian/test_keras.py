@@ -70,6 +70,15 @@ def test_the_report_is_written_where_it_was_asked_for(tmp_path: Path) -> None:
     assert run["facts"]["max_steps"] == 24
 
 
+def test_a_resumed_training_counts_on_from_its_first_epoch() -> None:
+    callback = TrainproofCallback()
+    fit(callback, epochs=6, initial_epoch=2)
+    (run,) = callback.guardian.report.reports
+    loss = next(one for one in run.series if one.name == "batch_loss")
+    assert (loss.points, loss.first_step, loss.last_step) == (32, 17, 48)
+    assert run.facts["max_steps"] == 48
+
+
 def test_the_loss_of_a_batch_is_what_moved_the_mean() -> None:
     callback = TrainproofCallback()
     callback.set_params({"steps": 3, "epochs": 1})

@@ -64,6 +64,8 @@ class TrainproofCallback(Callback):
 
     @harmless
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        if not self._step:  # a training that is resumed begins at its initial_epoch
+            self._step = epoch * int((self.params or {}).get("steps") or 0)
         self._sum = 0.0
         self._watch.idle()
 
