@@ -84,8 +84,10 @@ def watch(
 
     config, outputs, command = _settings(tuple(paths), options, exec)
     speaker = _Speaker(json, options.quiet)
-    with closing(Watch(config, stall_timeout)) as follower, _interrupts():
-        try:
+    follower = Watch(config, stall_timeout)
+    # Around the context managers too: an interrupt may come while they begin and end.
+    try:
+        with closing(follower), _interrupts():
             speaker.begin(paths)
             while True:
                 for change in follower.poll():
@@ -95,11 +97,10 @@ def watch(
                 if until_fail and _code(follower.report, config) is ExitCode.FAIL:
                     break
                 time.sleep(interval)
-        except (KeyboardInterrupt, BrokenPipeError):  # or nobody listens any more
-            pass
-        report = follower.report
-    _deliver(report, outputs, config)
-    raise typer.Exit(_code(report, config))
+    except (KeyboardInterrupt, BrokenPipeError):  # or nobody listens any more
+        pass
+    _deliver(follower.report, outputs, config)
+    raise typer.Exit(_code(follower.report, config))
 
 
 def _settings(
