@@ -1063,7 +1063,8 @@ def template_refuses(data: Dataset, lengths: Lengths) -> Outcome:
         " own.",
         does_not_mean="That the other tokens are those of this tokenizer.",
         guards=(
-            "Without a tokenizer only negative numbers count.",
+            "Without a tokenizer only negative numbers count, and they are a warning: models of"
+            " images and text replace such placeholders before the lookup (-200 in LLaVA).",
             "Labels are compared in number only where they mostly are their tokens: those of"
             " translations, tags and classes have lengths of their own.",
         ),
@@ -1082,7 +1083,8 @@ def template_refuses(data: Dataset, lengths: Lengths) -> Outcome:
         dataset(Shape.TOKENS, targets=Targets(1000, 0, 0, 0, None, 99, spot(1))),
     ),
     variants={
-        "negative": Variant(Level.FAIL, _MESSAGE, _FIRST),
+        "negative": Variant(Level.WARN, _MESSAGE, _FIRST),
+        "unequal": Variant(Level.FAIL, _MESSAGE, _FIRST),
     },
     subject=SubjectKind.DATASET,
 )
@@ -1093,7 +1095,8 @@ def id_range(data: Dataset) -> Outcome:
     words = {Issue.ID_RANGE: "hold negative tokens"}
     if targets.labelled:
         words[Issue.UNEQUAL_LENGTHS] = "have another number of labels than of tokens"
-    found = issues(data, targets.rows, words, dict.fromkeys(words, "negative"))
+    variants = {Issue.ID_RANGE: "negative", Issue.UNEQUAL_LENGTHS: "unequal"}
+    found = issues(data, targets.rows, words, variants)
     if data.tokenizer is not None:
         size = max(data.tokenizer.size, data.tokenizer.embedding or 0)
         if targets.largest >= size:
