@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from trainproof.model.dataset import Issue, Lengths, Spot
 from trainproof.model.tokenizer import Special, TextUse, Tokenizer
 from trainproof.tokenization.loading import Loaded
-from trainproof.tokenization.measuring import Use, Utterance
+from trainproof.tokenization.measuring import Use, Utterance, encodable
 
 from .places import Issues
 from .turns import Content
@@ -60,7 +60,7 @@ class TokenSample:
             self._stride *= 2
         text, answer, rendered = self._told(content, spot)
         self._characters += len(text)
-        if not _encodable(text):
+        if not encodable(text):
             return
         if self._sampled <= _USED:
             self._use.add(Utterance(spot.line or 0, content.text))
@@ -156,13 +156,3 @@ def ends(facts: Tokenizer) -> frozenset[int]:
     """Tokens that can end an answer: the end of text, and special tokens without another role."""
     roles = (Special.EOS, Special.SEP, None)
     return frozenset(one.id for one in facts.specials if one.role in roles and one.id is not None)
-
-
-def _encodable(text: str) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

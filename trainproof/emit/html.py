@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from trainproof.model.outcome import State
 from trainproof.model.report import (
-    CheckDetail,
     FailOn,
     Finding,
     Report,
@@ -202,7 +201,7 @@ def _coverage(subject: SubjectReport, rules: Mapping[str, RuleEntry]) -> Iterato
     clean: list[str] = []
     for id, detail in subject.checks.details.items():
         if detail.state == State.NOT_CHECKED:
-            reasons.setdefault(subject.checks.skipped.get(id, _skip(detail)), []).append(id)
+            reasons.setdefault(subject.checks.skipped.get(id, detail.skip or ""), []).append(id)
         elif detail.state == State.CLEAN:
             title = rules[id].title if id in rules else ""
             clean.append(f"<li><code>{_text(id)}</code> did not fire: {_text(title)}</li>")
@@ -210,10 +209,6 @@ def _coverage(subject: SubjectReport, rules: Mapping[str, RuleEntry]) -> Iterato
     for reason, ids in sorted(reasons.items()):
         yield f'<li class="faint">not checked, {_text(reason)}: {_text(", ".join(ids))}</li>'
     yield "</ul></details>"
-
-
-def _skip(detail: CheckDetail) -> str:
-    return detail.skip or ""
 
 
 # --- what is not known --------------------------------------------------------------------------

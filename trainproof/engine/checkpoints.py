@@ -35,11 +35,11 @@ from trainproof.model.tensors import (
 )
 from trainproof.model.text import printable, spell
 from trainproof.model.wire import RunResult, Settings, Task
-from trainproof.stores import Store, StoreError, open_store
+from trainproof.stores import StoreError
 
 from .keeping import kept_of
 from .succession import drift_of, drift_summary, step_of
-from .work import Keep, Phase, Progress, cells_of
+from .work import Keep, Phase, Progress, cells_of, store_of
 
 _ERROR_LENGTH = 500
 _NAME_LENGTH = 300
@@ -190,10 +190,6 @@ def _items(
         return read_distributed(open_file, path, depth, beat=beat)
     stream = stack.enter_context(contextlib.closing(store.open(path)))
     return read_checkpoint(stream, path, depth, beside=open_file, beat=beat)
-
-
-def store_of(root: str, settings: Settings) -> Store:
-    return open_store(root, settings.follow_symlinks, spool=settings.spools.get(root))
 
 
 def _checkpoint(

@@ -24,9 +24,9 @@ from trainproof.model.report import (
 from trainproof.model.tensors import Depth, Group, TensorInfo
 from trainproof.model.text import printable, spell
 from trainproof.model.wire import Settings, Task
-from trainproof.stores import Store, StoreError, open_store
+from trainproof.stores import Store, StoreError
 
-from .work import Phase, Progress
+from .work import Phase, Progress, store_of
 
 BUDGET = 1 << 30
 """Bytes of each of the two checkpoints that are compared value by value, at most."""
@@ -47,8 +47,8 @@ def drift_of(
     found = match(saved.tensors, before.tensors)
     numbers = {artifact.path: number for number, artifact in enumerate(run.artifacts)}
     with ExitStack() as stack:
-        here = _Files(_store(task.run.root, settings), stack)
-        there = _Files(_store(run.root, settings), stack)
+        here = _Files(store_of(task.run.root, settings), stack)
+        there = _Files(store_of(run.root, settings), stack)
         deep = settings.depth_of(task) is Depth.TENSORS
         twins: list[Twin] = []
         budget = _share(found.pairs)
@@ -66,10 +66,6 @@ def drift_of(
         found.prefix_before,
         _distance(saved.step, before.step),
     )
-
-
-def _store(root: str, settings: Settings) -> Store:
-    return open_store(root, settings.follow_symlinks, spool=settings.spools.get(root))
 
 
 def _distance(step: int | None, before: int | None) -> int | None:

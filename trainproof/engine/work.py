@@ -38,7 +38,7 @@ from trainproof.readers import reader
 from trainproof.readers.interface import Options
 from trainproof.rules import REGISTRY
 from trainproof.rules.pairs import Pair, differences, pairs
-from trainproof.stores import open_store
+from trainproof.stores import Store, open_store
 from trainproof.stores.compressed import decompressed, trouble_of
 from trainproof.stores.interface import StoreError
 
@@ -205,12 +205,16 @@ class _Collected:
         return Reading(artifact, columns, self.facts, tuple(faults), self.empty, self.parts)
 
 
+def store_of(root: str, settings: Settings) -> Store:
+    """The store of a root of the audit. Raises StoreError."""
+    return open_store(root, settings.follow_symlinks, spool=settings.spools.get(root))
+
+
 def read(artifact: Artifact, settings: Settings, through: Through = at_once) -> Reading:
     """One artifact through its reader; whatever goes wrong is a fault of that file."""
     found = _Collected()
     try:
-        spool = settings.spools.get(artifact.root)
-        store = open_store(artifact.root, settings.follow_symlinks, spool=spool)
+        store = store_of(artifact.root, settings)
         opened = decompressed(store.open(artifact.path), artifact.path)
         with contextlib.closing(opened) as stream:
             for item in through(artifact, stream, Options(settings.tags)):

@@ -23,7 +23,7 @@ from trainproof.model.tensors import (
 )
 
 from .interface import Bound, Example, rule
-from .saved import HOLLOW, UNREAD, Saved, named, settle, unopened
+from .saved import HOLLOW, UNREAD, Saved, facts_of, named, settle, unopened
 from .saved_examples import clocked, defect, directory, saved, tensor
 
 _PROMISING = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")
@@ -76,14 +76,10 @@ def hollow(checkpoint: Checkpoint) -> Outcome:
             Where(facts.artifact),
             {"files": 1, "size": facts.size, "what": facts.reason or str(facts.layout)},
         )
-        for facts in _facts(checkpoint)
+        for facts in facts_of(checkpoint)
         if _stands_in(facts)
     ]
     return settle(checkpoint, found, {"files": len(checkpoint.files)}, ())
-
-
-def _facts(checkpoint: Checkpoint) -> Iterator[CheckpointFacts]:
-    return (file.facts for file in checkpoint.files)
 
 
 def _stands_in(facts: CheckpointFacts) -> bool:
@@ -307,7 +303,7 @@ def corrupt(checkpoint: Checkpoint) -> Outcome:
 
 
 def _unverified(checkpoint: Checkpoint) -> Iterator[str]:
-    for facts in _facts(checkpoint):
+    for facts in facts_of(checkpoint):
         closed = facts.extent is Extent.NOT_CHECKED
         if closed or facts.integrity not in (Integrity.VERIFIED, Integrity.ABSENT):
             yield f"{facts.artifact} ({facts.reason or 'no checksum was computed'})"
@@ -370,10 +366,10 @@ _EVIL = GlobalUse("posix.system", Safety.UNSAFE, "m/data.pkl")
 def unsafe(checkpoint: Checkpoint) -> Outcome:
     found = [
         Evidence(Where(facts.artifact), _imports(facts), variant)
-        for facts in _facts(checkpoint)
+        for facts in facts_of(checkpoint)
         if (variant := _danger(facts)) is not None
     ]
-    pickles = sum(facts.safety is not None for facts in _facts(checkpoint))
+    pickles = sum(facts.safety is not None for facts in facts_of(checkpoint))
     measured: dict[str, Value] = {"files": len(checkpoint.files), "pickles": pickles}
     return settle(checkpoint, found, measured, _unfollowed(checkpoint))
 
@@ -409,7 +405,7 @@ def _contradiction(facts: CheckpointFacts) -> str:
 
 def _unfollowed(checkpoint: Checkpoint) -> Iterator[str]:
     """Files that may hold a pickle which was not followed to its end."""
-    for facts in _facts(checkpoint):
+    for facts in facts_of(checkpoint):
         closed = facts.extent is Extent.NOT_CHECKED and facts.layout not in HOLLOW
         if facts.safety is Safety.UNKNOWN or (facts.safety is None and closed):
             yield f"{facts.artifact} ({facts.reason or 'its pickle could not be followed'})"
@@ -517,7 +513,7 @@ def _lacking(
 
 def _chunks(checkpoint: Checkpoint) -> Iterator[Evidence]:
     """Files that another one names, for it keeps its values there, and that are not there."""
-    for facts in _facts(checkpoint):
+    for facts in facts_of(checkpoint):
         lost = [one for one in facts.defects if one.code is DefectCode.SHARD_MISSING]
         if lost:
             place, _, _ = facts.artifact.rpartition("/")
@@ -542,12 +538,12 @@ _PARTITIONS = re.compile(r"(?:^|/)partition_count(?:/\d+)?$")
 def _partitions(checkpoint: Checkpoint) -> Iterator[Evidence]:
     """Ranks of DeepSpeed: each file says over how many of them the optimizer was divided."""
     said: dict[tuple[str, str], int] = {}
-    for facts in _facts(checkpoint):
+    for facts in facts_of(checkpoint):
         key = _part(facts.artifact)
         if key is not None:
             said[key] = max([said.get(key, 0), *_counts(facts)])
     there = {
-        *(facts.artifact for facts in _facts(checkpoint)),
+        *(facts.artifact for facts in facts_of(checkpoint)),
         *(path for one in checkpoint.directories for path in one.files),
         *checkpoint.lost,
     }
@@ -721,7 +717,7 @@ def _clocks(
     checkpoint: Checkpoint, one: CheckpointDirectory
 ) -> Iterator[tuple[CheckpointFacts, list[int]]]:
     """The step counts of each optimizer of the directory that has any."""
-    for facts in _facts(checkpoint):
+    for facts in facts_of(checkpoint):
         if facts.artifact in one.files:
             for optimizer in facts.optimizers:
                 steps = [int(step) for step in optimizer.steps if 0 <= step <= _MAX_STEP]

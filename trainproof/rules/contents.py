@@ -2,39 +2,32 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated
 
 from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.outcome import Evidence, Level, Outcome, Value, Where
 from trainproof.model.rule import Doc, SubjectKind
-from trainproof.model.tensors import Depth, Group, Layout, TensorInfo, TensorStats
+from trainproof.model.tensors import Depth, Group, Layout, TensorInfo
 
 from .interface import Bound, Example, rule
-from .saved import UNREAD, Saved, is_float, named, settle, total, unmeasured, weights
+from .saved import (
+    UNREAD,
+    Saved,
+    is_float,
+    leaf_of,
+    named,
+    place_of,
+    settle,
+    settle_values,
+    stats_of,
+    total,
+    unmeasured,
+    weights,
+)
 from .saved_examples import copied, narrow, saved, stepped, tensor, zero
 
 _FIRST = "the first of them"
-
-
-def _stats(one: TensorInfo) -> TensorStats:
-    assert one.stats is not None  # only measured tensors are asked
-    return one.stats
-
-
-def _leaf(name: str) -> str:
-    return name.replace("/", ".").rpartition(".")[2]
-
-
-def _at(one: TensorInfo) -> Where:
-    return Where(one.artifact, tensor=one.name)
-
-
-def _judged(checkpoint: Checkpoint, found: Iterable[Evidence], looked: int) -> Outcome:
-    """``looked``: tensors that the rule is about."""
-    unread = unmeasured(checkpoint)
-    measured: dict[str, Value] = {"tensors": looked}
-    return settle(checkpoint, found, measured, unread, Depth.TENSORS, there=looked > 0)
 
 
 # --- bfloat16 -----------------------------------------------------------------------------------
@@ -88,15 +81,15 @@ def bf16_content(
     for file in checkpoint.files:
         matrices = list(_singles(file))
         looked += len(matrices)
-        elements = total(_stats(one).elements for one in matrices)
-        if elements >= least and all(_stats(one).bfloat16 for one in matrices):
+        elements = total(stats_of(one).elements for one in matrices)
+        if elements >= least and all(stats_of(one).bfloat16 for one in matrices):
             measured: dict[str, Value] = {
                 "tensors": len(matrices),
                 "elements": elements,
                 "saved": 2 * elements,
             }
             found.append(Evidence(Where(file.facts.artifact), measured))
-    return _judged(checkpoint, found, looked)
+    return settle_values(checkpoint, found, looked)
 
 
 def _singles(file: SavedFile) -> Iterator[TensorInfo]:
@@ -105,7 +98,7 @@ def _singles(file: SavedFile) -> Iterator[TensorInfo]:
         return
     for one in weights(file):
         matrix = one.dtype == "float32" and len(one.shape or ()) > 1
-        if matrix and not _stats(one).constant:
+        if matrix and not stats_of(one).constant:
             yield one
 
 
@@ -188,7 +181,7 @@ def _layers(file: SavedFile) -> dict[str, dict[_Print, str | None]]:
     layers: defaultdict[str, dict[_Print, str | None]] = defaultdict(dict)
     for one in weights(file):
         match = _LAYER.fullmatch(one.name)
-        plain = len(one.shape or ()) > 1 and one.crc is not None and not _stats(one).constant
+        plain = len(one.shape or ()) > 1 and one.crc is not None and not stats_of(one).constant
         if match and plain and one.crc is not None and not _EXPERT.search(one.name):
             mark = (match["before"], match["part"], one.dtype, one.shape, one.crc)
             layers[f"{match['before']}.{match['at']}"][mark] = one.storage
@@ -273,7 +266,7 @@ def bn_static(checkpoint: Checkpoint) -> Outcome:
                 "batches": bad[0][1],
             }
             found.append(Evidence(Where(file.facts.artifact), measured))
-    return _judged(checkpoint, found, looked)
+    return settle_values(checkpoint, found, looked)
 
 
 def _normalised(file: SavedFile) -> Iterator[tuple[str, int, bool]]:
@@ -284,8 +277,10 @@ def _normalised(file: SavedFile) -> Iterator[tuple[str, int, bool]]:
         mean, count = by_name.get(f"{stem}running_mean"), by_name.get(f"{stem}num_batches_tracked")
         if stem == name or mean is None or count is None:
             continue
-        batches = int(_stats(count).max or 0)
-        still = _stats(mean).all_zero and _stats(variance).constant and _stats(variance).max == 1
+        batches = int(stats_of(count).max or 0)
+        still = (
+            stats_of(mean).all_zero and stats_of(variance).constant and stats_of(variance).max == 1
+        )
         yield stem.rstrip("."), batches, still
 
 
@@ -343,23 +338,23 @@ def no_gradient(
         squares = list(_squares(file))
         looked += len(squares)
         step = max((int(s) for one in file.facts.optimizers for s in one.steps), default=0)
-        bad = [one for one in squares if _stats(one).all_zero]
+        bad = [one for one in squares if stats_of(one).all_zero]
         if bad and step >= steps:
             measured: dict[str, Value] = {
                 "tensors": len(squares),
                 "bad": len(bad),
                 "names": named(one.name for one in bad),
-                "elements": total(_stats(one).elements for one in bad),
+                "elements": total(stats_of(one).elements for one in bad),
                 "step": step,
             }
-            found.append(Evidence(_at(bad[0]), measured))
-    return _judged(checkpoint, found, looked)
+            found.append(Evidence(place_of(bad[0]), measured))
+    return settle_values(checkpoint, found, looked)
 
 
 def _moments(file: SavedFile, leaf: str) -> Iterator[TensorInfo]:
     for one in file.tensors:
         wide = one.stats is not None and one.dtype in _WIDE and is_float(one)
-        if wide and one.group is Group.OPTIMIZER and _leaf(one.name) == leaf:
+        if wide and one.group is Group.OPTIMIZER and leaf_of(one.name) == leaf:
             yield one
 
 
@@ -429,12 +424,12 @@ def adam_stuck(checkpoint: Checkpoint) -> Outcome:
                 "tensors": len(pairs),
                 "bad": len(bad),
                 "names": named(one.name for one in bad),
-                "largest": float(_stats(bad[0]).absmax or 0),
+                "largest": float(stats_of(bad[0]).absmax or 0),
             }
-            found.append(Evidence(_at(bad[0]), measured))
-    return _judged(checkpoint, found, looked)
+            found.append(Evidence(place_of(bad[0]), measured))
+    return settle_values(checkpoint, found, looked)
 
 
 def _stuck(mean: TensorInfo, square: TensorInfo) -> bool:
-    large = (_stats(mean).absmax or 0) >= _UNDERFLOW
-    return large and _stats(square).elements > 0 and _stats(square).all_zero
+    large = (stats_of(mean).absmax or 0) >= _UNDERFLOW
+    return large and stats_of(square).elements > 0 and stats_of(square).all_zero

@@ -18,7 +18,7 @@ from trainproof.model.rule import Doc, SubjectKind, Variant
 from trainproof.model.tensors import Depth, Group, TensorInfo
 
 from .interface import Bound, Example, Missing, Need, Place, rule
-from .saved import UNREAD, Saved, is_float, named, settle, total, unopened
+from .saved import UNREAD, Saved, is_float, named, place_of, settle, total, unopened
 from .saved_examples import drifted, tensor, twin
 from .statistics import median
 
@@ -100,10 +100,6 @@ def _which(twins: Iterable[Twin], *changes: Change) -> list[Twin]:
 
 def _names(twins: Iterable[Twin]) -> str:
     return named(twin.tensor.name for twin in twins)
-
-
-def _at(one: TensorInfo) -> Where:
-    return Where(one.artifact, tensor=one.name)
 
 
 def _unknown(twins: Iterable[Twin]) -> Iterator[str]:
@@ -213,7 +209,7 @@ def never_updated(checkpoint: Checkpoint, drift: Drift) -> Outcome:
     clock = _clock(checkpoint) - _clock(drift.before)
     measured |= {"optimizer": trained, "clock": max(clock, 0)}
     variant = "" if trained or clock > 0 else "unexplained"
-    evidence = [Evidence(_at(same[0].tensor), measured, variant)]
+    evidence = [Evidence(place_of(same[0].tensor), measured, variant)]
     return settle(checkpoint, evidence, measured, ())
 
 
@@ -318,7 +314,7 @@ def frozen(checkpoint: Checkpoint, drift: Drift) -> Outcome:
     found = []
     if thawed:
         measures = measured | {"stuck": len(thawed), "names": _names(thawed)}
-        found.append(Evidence(_at(thawed[0].tensor), measures, "base"))
+        found.append(Evidence(place_of(thawed[0].tensor), measures, "base"))
     if moved and stuck:
         found += _stuck(stuck, moved, measured)
     pair = _Pair(checkpoint, drift)
@@ -338,10 +334,10 @@ def _stuck(
     between = [one for one in dense if _between(one, felt)]
     if between:
         measures = {**measured, "stuck": len(between), "names": _names(between)}
-        yield Evidence(_at(between[0].tensor), measures)
+        yield Evidence(place_of(between[0].tensor), measures)
         return
     parts = list(_whole_parts(stuck, moved))
-    yield Evidence(_at(stuck[0].tensor), {**measured, "names": named(parts)}, "part")
+    yield Evidence(place_of(stuck[0].tensor), {**measured, "names": named(parts)}, "part")
 
 
 def _rounded(one: Twin) -> bool:
@@ -465,7 +461,9 @@ def stall(
     if _rate(checkpoint) < 0.1 * _rate(drift.before) < math.inf:
         return Undecided(measured)
     first = moved[0].tensor
-    return settle(checkpoint, [Evidence(_at(first), measured | {"dtype": first.dtype})], {}, ())
+    return settle(
+        checkpoint, [Evidence(place_of(first), measured | {"dtype": first.dtype})], {}, ()
+    )
 
 
 def _rate(checkpoint: Checkpoint) -> float:
@@ -564,9 +562,9 @@ def average(checkpoint: Checkpoint, drift: Drift) -> Outcome:
     found = []
     counted = _averaged(checkpoint)
     if averaged and moved and len(stuck) == len(averaged) and counted != 0:
-        found.append(Evidence(_at(averaged[0].tensor), measured))
+        found.append(Evidence(place_of(averaged[0].tensor), measured))
     elif averaged and moved and raw == len(averaged) and counted not in (0, 1):
-        found.append(Evidence(_at(averaged[0].tensor), measured, "raw"))
+        found.append(Evidence(place_of(averaged[0].tensor), measured, "raw"))
     there = bool(averaged and moved)
     pair = _Pair(checkpoint, drift)
     return pair.settle(found, measured, _unknown(averaged), Depth.INTEGRITY, there=there)
@@ -718,7 +716,7 @@ def _differing(
             "names": _names(twins),
             "what": f"{before}, now {now}",
         }
-        yield Evidence(_at(first.tensor), {**measured, **found}, variant)
+        yield Evidence(place_of(first.tensor), {**measured, **found}, variant)
 
 
 def _shape(one: TensorInfo) -> str:
@@ -805,7 +803,7 @@ def jump(
     if jumped:
         first = max(jumped, key=lambda one: _size(ratios[id(one)]))
         shown = {"jumped": len(jumped), "ratio": ratios[id(first)], "usual": usual}
-        found.append(Evidence(_at(first.tensor), {**measured, **shown, **_scale(first)}))
+        found.append(Evidence(place_of(first.tensor), {**measured, **shown, **_scale(first)}))
     return pair.settle(found, measured, unread, Depth.TENSORS, there=True)
 
 

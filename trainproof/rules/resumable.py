@@ -18,15 +18,11 @@ from trainproof.model.tensors import (
 )
 
 from .interface import Bound, Example, rule
-from .saved import UNREAD, Saved, named, settle, unopened
+from .saved import UNREAD, Saved, facts_of, named, settle, unopened
 from .saved_examples import emptied, half_precision, mismatched, timed
 
 _BETAS = re.compile(r"(?:^|/)param_groups/\d+/betas/0$")
 """What only optimizers of Adam's family have, which keep a state for every parameter."""
-
-
-def _facts(checkpoint: Checkpoint) -> Iterator[CheckpointFacts]:
-    return (file.facts for file in checkpoint.files)
 
 
 @rule(
@@ -77,7 +73,7 @@ def _facts(checkpoint: Checkpoint) -> Iterator[CheckpointFacts]:
 )
 def no_state(checkpoint: Checkpoint) -> Outcome:
     found, looked = [], 0
-    for facts in _facts(checkpoint):
+    for facts in facts_of(checkpoint):
         adam = any(_BETAS.search(one.name) for one in facts.scalars)
         step = _step(checkpoint, facts) if adam else 0
         for one in facts.optimizers:
@@ -265,7 +261,7 @@ def _told(checkpoint: Checkpoint, one: CheckpointDirectory) -> Iterator[tuple[st
     for scalar in one.said:
         if scalar.name == f"{_STATE}/global_step" and type(scalar.value) is int:
             yield f"global_step of {_STATE}", min(scalar.value, _MAX)
-    for facts in _facts(checkpoint):
+    for facts in facts_of(checkpoint):
         plateau = any(value.name == "num_bad_epochs" for value in facts.scalars)
         if facts.artifact in one.files and facts.artifact.endswith(_SCHEDULE) and not plateau:
             for value in facts.scalars:
@@ -319,7 +315,7 @@ def _agrees(where: str, said: int, step: int, skipped: float) -> bool:
 def no_scaler(checkpoint: Checkpoint) -> Outcome:
     found, looked = [], 0
     for one in checkpoint.directories:
-        args = [f for f in _facts(checkpoint) if f.artifact in one.files and _is_arguments(f)]
+        args = [f for f in facts_of(checkpoint) if f.artifact in one.files and _is_arguments(f)]
         said = {value.name.rpartition(".")[2]: value.value for f in args for value in f.scalars}
         if one.kind is not DirectoryKind.TRAINER or "fp16" not in said:
             continue

@@ -6,8 +6,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from trainproof.model.checkpoint import Checkpoint, SavedFile
-from trainproof.model.outcome import Clean, Evidence, Fired, Outcome, Skip, Undecided, Value
-from trainproof.model.tensors import Depth, Extent, Group, Layout, TensorInfo
+from trainproof.model.outcome import (
+    Clean,
+    Evidence,
+    Fired,
+    Outcome,
+    Skip,
+    Undecided,
+    Value,
+    Where,
+)
+from trainproof.model.tensors import (
+    CheckpointFacts,
+    Depth,
+    Extent,
+    Group,
+    Layout,
+    TensorInfo,
+    TensorStats,
+)
 
 from .interface import Missing, Place, absent
 
@@ -72,6 +89,13 @@ def settle(
     return Clean(measured) if there else Undecided(measured, Skip.NOT_SAVED)
 
 
+def settle_values(checkpoint: Checkpoint, found: Iterable[Evidence], looked: int) -> Outcome:
+    """Of a rule about values. ``looked``: tensors that it is about."""
+    unread = unmeasured(checkpoint)
+    measured: dict[str, Value] = {"tensors": looked}
+    return settle(checkpoint, found, measured, unread, Depth.TENSORS, there=looked > 0)
+
+
 _ORDER = (Depth.STRUCTURE, Depth.INTEGRITY, Depth.TENSORS)
 
 HOLLOW = frozenset({Layout.EMPTY, Layout.ZEROS, Layout.LFS_POINTER, Layout.MARKUP})
@@ -110,6 +134,25 @@ def weights(file: SavedFile) -> Iterator[TensorInfo]:
     for tensor in file.tensors:
         if tensor.stats is not None and tensor.group in WEIGHTS and is_float(tensor):
             yield tensor
+
+
+def stats_of(tensor: TensorInfo) -> TensorStats:
+    """Of a tensor that was measured."""
+    assert tensor.stats is not None  # only measured tensors are asked
+    return tensor.stats
+
+
+def facts_of(checkpoint: Checkpoint) -> Iterator[CheckpointFacts]:
+    return (file.facts for file in checkpoint.files)
+
+
+def leaf_of(name: str) -> str:
+    """The last part of a tensor's name."""
+    return name.replace("/", ".").rpartition(".")[2]
+
+
+def place_of(tensor: TensorInfo) -> Where:
+    return Where(tensor.artifact, tensor=tensor.name)
 
 
 def total(numbers: Iterable[int]) -> int:

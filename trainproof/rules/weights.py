@@ -5,26 +5,29 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from trainproof.model.checkpoint import Checkpoint, SavedFile
-from trainproof.model.outcome import Evidence, Level, Outcome, Value, Where
+from trainproof.model.outcome import Evidence, Level, Outcome, Value
 from trainproof.model.rule import Doc, SubjectKind, Variant
-from trainproof.model.tensors import Depth, Extent, Group, Kind, Layout, TensorInfo, TensorStats
+from trainproof.model.tensors import Extent, Group, Kind, Layout, TensorInfo
 
 from .interface import Example, rule
-from .saved import UNREAD, Saved, is_float, named, settle, total, unmeasured, weights
+from .saved import (
+    UNREAD,
+    Saved,
+    is_float,
+    leaf_of,
+    named,
+    place_of,
+    settle,
+    settle_values,
+    stats_of,
+    total,
+    weights,
+)
 from .saved_examples import saved, tensor, zero
 
 _HEALTHY = Example("finite weights", saved(tensor("fc.weight"), tensor("fc.bias", (4,))))
 _TENSORS = "weight tensors of floating-point numbers whose values were read"
 _FIRST = "the first of them"
-
-
-def _stats(one: TensorInfo) -> TensorStats:
-    assert one.stats is not None  # only measured tensors are asked
-    return one.stats
-
-
-def _leaf(name: str) -> str:
-    return name.replace("/", ".").rpartition(".")[2]
 
 
 def _all_weights(checkpoint: Checkpoint) -> list[TensorInfo]:
@@ -56,25 +59,16 @@ def _sifted(
     ``more``: what else is measured of those of one file.
     """
     found = [
-        Evidence(_at(these), {**_counted(these, looked), **more(these)})
+        Evidence(place_of(these[0]), {**_counted(these, looked), **more(these)})
         for _, these, looked in _bad_by_file(checkpoint, bad, candidates)
     ]
-    return _judged(checkpoint, found, sum(1 for file in checkpoint.files for _ in candidates(file)))
+    return settle_values(
+        checkpoint, found, sum(1 for file in checkpoint.files for _ in candidates(file))
+    )
 
 
 def _counted(bad: list[TensorInfo], looked: int) -> dict[str, Value]:
     return {"tensors": looked, "bad": len(bad), "names": named(one.name for one in bad)}
-
-
-def _at(found: list[TensorInfo]) -> Where:
-    return Where(found[0].artifact, tensor=found[0].name)
-
-
-def _judged(checkpoint: Checkpoint, evidence: list[Evidence], looked: int) -> Outcome:
-    """``looked``: tensors that the rule is about."""
-    measured: dict[str, Value] = {"tensors": looked}
-    unread = unmeasured(checkpoint)
-    return settle(checkpoint, evidence, measured, unread, Depth.TENSORS, there=looked > 0)
 
 
 _MASK = re.compile(r"mask|causal|alibi|attn_bias|attention_bias|\btril\b|\btriu\b", re.IGNORECASE)
@@ -140,21 +134,21 @@ def nonfinite(checkpoint: Checkpoint) -> Outcome:
     found = []
     for file, bad, looked in _bad_by_file(checkpoint, _not_finite, weights):
         variant = "arrays" if _any_kind(file, bad) else ""
-        found.append(Evidence(_at(bad), _not_finite_measures(bad, looked), variant))
+        found.append(Evidence(place_of(bad[0]), _not_finite_measures(bad, looked), variant))
     for _, bad, looked in _bad_by_file(checkpoint, _not_finite, _optimizer):
-        found.append(Evidence(_at(bad), _not_finite_measures(bad, looked), "optimizer"))
+        found.append(Evidence(place_of(bad[0]), _not_finite_measures(bad, looked), "optimizer"))
     state = sum(1 for file in checkpoint.files for _ in _optimizer(file))
-    return _judged(checkpoint, found, len(_all_weights(checkpoint)) or state)
+    return settle_values(checkpoint, found, len(_all_weights(checkpoint)) or state)
 
 
 def _any_kind(file: SavedFile, bad: list[TensorInfo]) -> bool:
     """Whether the tensors need not be weights: graphs of ONNX hold masks of infinities, and what is
     infinite throughout was filled so, whether by design or not."""
     layout = file.facts.layout
-    if all(_filled(one) and _leaf(one.name) not in _TRAINED for one in bad):
+    if all(_filled(one) and leaf_of(one.name) not in _TRAINED for one in bad):
         return True
     if layout is Layout.ONNX:
-        return not any(_stats(one).nan for one in bad)
+        return not any(stats_of(one).nan for one in bad)
     if layout is Layout.HDF5:
         return not any(_KERAS.search(one.name) for one in file.tensors)
     return layout in _ARRAYS
@@ -170,15 +164,15 @@ _EXTREME = re.compile(r"(^|_)(min|max|best)(_|$)", re.IGNORECASE)
 
 
 def _not_finite(one: TensorInfo) -> bool:
-    stats = _stats(one)
+    stats = stats_of(one)
     masks = stats.neginf == stats.nonfinite and _MASK.search(one.name) is not None
-    extreme = _filled(one) and _EXTREME.search(_leaf(one.name)) is not None
+    extreme = _filled(one) and _EXTREME.search(leaf_of(one.name)) is not None
     return stats.nonfinite > 0 and not masks and not extreme
 
 
 def _filled(one: TensorInfo) -> bool:
     """Whether it is infinite throughout."""
-    stats = _stats(one)
+    stats = stats_of(one)
     return stats.nan == 0 and stats.inf == stats.elements > 0
 
 
@@ -191,9 +185,9 @@ def _optimizer(file: SavedFile) -> Iterator[TensorInfo]:
 def _not_finite_measures(bad: list[TensorInfo], looked: int) -> dict[str, Value]:
     return {
         **_counted(bad, looked),
-        "nan": total(_stats(one).nan for one in bad),
-        "inf": total(_stats(one).inf for one in bad),
-        "elements": total(_stats(one).elements for one in bad),
+        "nan": total(stats_of(one).nan for one in bad),
+        "inf": total(stats_of(one).inf for one in bad),
+        "elements": total(stats_of(one).elements for one in bad),
     }
 
 
@@ -247,16 +241,16 @@ def all_zero(checkpoint: Checkpoint) -> Outcome:
     begun = checkpoint.step != 0
     return _sifted(
         checkpoint,
-        lambda one: begun and _stats(one).all_zero,
+        lambda one: begun and stats_of(one).all_zero,
         _matrices,
-        lambda bad: {"elements": total(_stats(one).elements for one in bad)},
+        lambda bad: {"elements": total(stats_of(one).elements for one in bad)},
     )
 
 
 def _matrices(file: SavedFile) -> Iterator[TensorInfo]:
     for one in weights(file):
-        matrix = len(one.shape or ()) > 1 and _stats(one).elements >= _FEW
-        role = _leaf(one.name) in _WEIGHT and not _ZERO_BY_ROLE.search(one.name)
+        matrix = len(one.shape or ()) > 1 and stats_of(one).elements >= _FEW
+        role = leaf_of(one.name) in _WEIGHT and not _ZERO_BY_ROLE.search(one.name)
         if matrix and role:
             yield one
 
@@ -310,7 +304,9 @@ def empty(checkpoint: Checkpoint) -> Outcome:
             ("meta", [one for one in named_so if one.kind is Kind.META]),
         ):
             if bad:
-                found.append(Evidence(_at(bad), _without_values(bad, len(named_so)), variant))
+                found.append(
+                    Evidence(place_of(bad[0]), _without_values(bad, len(named_so)), variant)
+                )
     return settle(
         checkpoint,
         found,
@@ -328,7 +324,7 @@ def _without_values(bad: list[TensorInfo], looked: int) -> dict[str, Value]:
 
 
 def _is_parameter(one: TensorInfo) -> bool:
-    named_so = _leaf(one.name) in ("weight", "bias", "kernel") or one.kind is Kind.META
+    named_so = leaf_of(one.name) in ("weight", "bias", "kernel") or one.kind is Kind.META
     return one.group is Group.MODEL and named_so
 
 
@@ -369,22 +365,22 @@ def batch_norm(checkpoint: Checkpoint) -> Outcome:
         checkpoint,
         _impossible,
         _variances,
-        lambda bad: {"least": _least(bad[0]), "nan": _stats(bad[0]).nonfinite},
+        lambda bad: {"least": _least(bad[0]), "nan": stats_of(bad[0]).nonfinite},
     )
 
 
 def _least(one: TensorInfo) -> float:
     """The least finite value, NaN where there is none."""
-    low = _stats(one).min
+    low = stats_of(one).min
     return math.nan if low is None else float(low)
 
 
 def _variances(file: SavedFile) -> Iterator[TensorInfo]:
-    return (one for one in weights(file) if _leaf(one.name) == "running_var")
+    return (one for one in weights(file) if leaf_of(one.name) == "running_var")
 
 
 def _impossible(one: TensorInfo) -> bool:
-    stats = _stats(one)
+    stats = stats_of(one)
     return stats.nonfinite > 0 or (stats.min is not None and stats.min < 0)
 
 
@@ -437,19 +433,19 @@ _LORA_B = re.compile(r"lora_(B|up|embedding_B)(?![a-z])")
 )
 def lora_b(checkpoint: Checkpoint) -> Outcome:
     matrices = [one for one in _all_weights(checkpoint) if _LORA_B.search(one.name)]
-    bad = [one for one in matrices if _stats(one).all_zero]
+    bad = [one for one in matrices if stats_of(one).all_zero]
     told = (checkpoint.step, *(one.step for one in checkpoint.directories))
     steps = [step for step in told if step is not None]
     found = []
     if bad and 0 not in steps:
         measured: dict[str, Value] = {
             **_counted(bad, len(matrices)),
-            "elements": _stats(bad[0]).elements,
+            "elements": stats_of(bad[0]).elements,
             "step": max(steps, default=-1),
         }
         variant = "" if len(bad) == len(matrices) else "some"
-        found.append(Evidence(_at(bad), measured, variant))
-    return _judged(checkpoint, found, len(matrices))
+        found.append(Evidence(place_of(bad[0]), measured, variant))
+    return settle_values(checkpoint, found, len(matrices))
 
 
 _FP16_MAX = 65504.0
@@ -489,7 +485,7 @@ def fp16_range(checkpoint: Checkpoint) -> Outcome:
         checkpoint,
         _clipped,
         _halves,
-        lambda bad: {"largest": float(_stats(bad[0]).absmax or 0)},
+        lambda bad: {"largest": float(stats_of(bad[0]).absmax or 0)},
     )
 
 
@@ -500,7 +496,7 @@ def _halves(file: SavedFile) -> Iterator[TensorInfo]:
 
 
 def _clipped(one: TensorInfo) -> bool:
-    return _stats(one).absmax == _FP16_MAX
+    return stats_of(one).absmax == _FP16_MAX
 
 
 @rule(
@@ -540,9 +536,9 @@ def adam(checkpoint: Checkpoint) -> Outcome:
 
 
 def _squares(file: SavedFile) -> Iterator[TensorInfo]:
-    return (one for one in _optimizer(file) if _leaf(one.name) == "exp_avg_sq")
+    return (one for one in _optimizer(file) if leaf_of(one.name) == "exp_avg_sq")
 
 
 def _negative(one: TensorInfo) -> bool:
-    low = _stats(one).min
+    low = stats_of(one).min
     return low is not None and low < 0

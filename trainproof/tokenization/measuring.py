@@ -75,7 +75,7 @@ class Use:
 
     def add(self, said: Utterance) -> None:
         text = said.text.strip()[:_LONGEST]
-        if not text or self.full or not _encodable(text):
+        if not text or self.full or not encodable(text):
             return
         self._lines += 1
         self._characters += len(text)
@@ -157,7 +157,7 @@ class Use:
                 yield number
 
 
-def _encodable(text: str) -> bool:
+def encodable(text: str) -> bool:
     """Half a surrogate pair is no text to the libraries."""
     if text.isascii():
         return True
