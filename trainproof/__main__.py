@@ -20,7 +20,9 @@ def main() -> None:
                 sys.stdout.buffer.write(file.read())
         case _:
             from .cli.app import app  # noqa: PLC0415
+            from .engine.limits import collect_rarely  # noqa: PLC0415
 
+            collect_rarely()
             app()
 
 

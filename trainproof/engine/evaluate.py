@@ -57,9 +57,11 @@ def _places(rule: Rule, view: RunView) -> Sequence[tuple[Place, Missing | None]]
 def _apply(
     rule: Rule, place: Place, unfit: Missing | None, thresholds: Mapping[str, Value]
 ) -> _Applied:
+    if unfit is not None:
+        return _skipped(place, unfit.skip, unfit.detail), ()
     bound: dict[str, Any] = {}
     for name, need in rule.needs.items():
-        got = unfit if unfit is not None else need.bind(place)
+        got = need.bind(place)
         if isinstance(got, Missing):
             return _skipped(place, got.skip, got.detail), ()
         bound[name] = got

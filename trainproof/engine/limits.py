@@ -1,7 +1,8 @@
-"""What one child process may use."""
+"""What one process may use, and how often it looks for garbage."""
 
 from __future__ import annotations
 
+import gc
 import sys
 from dataclasses import dataclass
 
@@ -32,3 +33,13 @@ def limit_this_process(memory_bytes: int) -> bool:
     except (OSError, ValueError):
         return False
     return sys.platform == "linux"
+
+
+def collect_rarely() -> None:
+    """What was imported stays, and what readers, rules and reports make holds next to no cycles:
+    looking for them took a fifth of a worker's time and a third of its parent's.
+
+    For processes of our own; call it after the imports.
+    """
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import os
 import sys
@@ -12,7 +11,7 @@ from trainproof.model.wire import LENGTH, MAX_FRAME, Batch, Begin, Done, Ready, 
 
 from .baselines import Baselines
 from .beacon import Beacon
-from .limits import limit_this_process
+from .limits import collect_rarely, limit_this_process
 from .tails import Tails
 from .work import at_once, judge
 
@@ -28,7 +27,7 @@ def main() -> None:
     for module in begin.settings.plugins:
         importlib.import_module(module)
     limited = limit_this_process(begin.settings.memory_bytes)
-    _rarely_collect()
+    collect_rarely()
     _send(answers, Ready(limited))
     beacon, baselines = Beacon(int(sys.argv[1])), Baselines()
     through = Tails().items if begin.settings.live else at_once
@@ -41,14 +40,6 @@ def main() -> None:
             keep = baselines.keep
             result = judge(task, begin.settings, beacon, compared, through, keep=keep)
             _send(answers, Done(task.number, result))
-
-
-def _rarely_collect() -> None:
-    """A fifth of the time would go to the garbage collector, which finds next to nothing: what
-    readers and rules make holds no cycles, and what was imported stays."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000, 20, 100)
 
 
 def _frame(stream: BinaryIO) -> bytes:
