@@ -84,11 +84,34 @@ def test_curvature_noise_is_zero_on_a_line_and_sd_on_white_noise() -> None:
         ([3.0, 7.0], 1.0),
         ([1 / 3, 0.5], None),
         ([2e-5, 1.9e-5], 1e-6),
+        ([1e-7, 2e-7], 1e-7),
         ([math.nan], None),
         ([1e9], None),
     ],
 )
 def test_printed_quantum(values: list[float], quantum: float | None) -> None:
+    assert printed_quantum(np.array(values)) == quantum
+
+
+def single(*values: float) -> list[float]:
+    """The values as they come back from a file that stores them in single precision."""
+    return np.array(values, np.float32).astype(np.float64).tolist()
+
+
+@pytest.mark.parametrize(
+    ("values", "quantum"),
+    [
+        (single(0.0139, 0.0002, 0.0), 1e-4),
+        (single(0.71), 0.01),
+        (single(1234.5, 99.25), 0.01),
+        (single(2.345678), None),  # six decimals at this size: as many as there are numbers
+        (single(1 / 3, 0.5), None),
+        (single(*np.random.default_rng(0).lognormal(0, 1, 400)), None),
+    ],
+)
+def test_printed_quantum_of_numbers_stored_in_single_precision(
+    values: list[float], quantum: float | None
+) -> None:
     assert printed_quantum(np.array(values)) == quantum
 
 

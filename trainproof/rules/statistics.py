@@ -133,21 +133,42 @@ def wander(values: Floats) -> float:
 def printed_quantum(values: Floats) -> float | None:
     """The unit of the last printed decimal, 10**-d, or None for numbers of full precision.
 
-    Looks at ``_SAMPLE`` evenly spaced values: a log prints all its rows alike.
+    Numbers that were rounded and then stored with 24 bits (event files, tensors) are those
+    nearest to their decimals. Looks at ``_SAMPLE`` evenly spaced values: a log prints all its
+    rows alike.
     """
     sample = values[:: max(1, len(values) // _SAMPLE)]
     sample = sample[np.isfinite(sample)]
-    if not len(sample) or float(np.abs(sample).max()) > 1e6:
+    if not len(sample) or (most := float(np.abs(sample).max())) > 1e6:
         return None
-    if not _printed(sample, _DIGITS):
-        return None
-    return float(10.0 ** -next(d for d in range(_DIGITS + 1) if _printed(sample, d)))
+    printed, digits = _printed, _DIGITS
+    if not printed(sample, digits):
+        printed, digits = _stored_single, _single_digits(most)
+        if digits < 0 or not printed(sample, digits):
+            return None
+    return float(10.0 ** -next(d for d in range(digits + 1) if printed(sample, d)))
 
 
 def _printed(values: Floats, digits: int) -> bool:
     """Whether all values are whole numbers of 10**-digits."""
     scaled = values * 10.0**digits
-    return bool((np.abs(scaled - np.rint(scaled)) < 1e-6).all())
+    near = 1e-6 * np.minimum(np.abs(scaled), 1)
+    return bool((np.abs(scaled - np.rint(scaled)) <= near).all())
+
+
+def _stored_single(values: Floats, digits: int) -> bool:
+    """Whether all values are those numbers of single precision that are nearest to a whole number
+    of 10**-digits."""
+    unit = 10.0**digits
+    nearest = (np.rint(values * unit) / unit).astype(np.float32)
+    return bool((nearest == values).all())
+
+
+def _single_digits(most: float) -> int:
+    """Decimals that show up in numbers of single precision up to ``most``: below 32 of their
+    spacings, too many numbers lie at a decimal by chance. -1 where not even the units do."""
+    spacing = float(np.spacing(np.float32(most)))
+    return min(_DIGITS, math.floor(-math.log10(32 * spacing)))
 
 
 MOST_CASES = 2000
