@@ -521,7 +521,7 @@ def _regime(series: Iterable[Series]) -> Regime:
     """The kind of training that the logged columns show."""
     members = list(series)
     if any(s.role is Role.REWARD for s in members):
-        preference = any("margins" in s.tag for s in members)
+        preference = any(s.tag.removesuffix("s").endswith("margin") for s in members)
         return Regime.PREFERENCE if preference else Regime.REINFORCEMENT
     words = {s.identity.component or "" for s in members if s.role is Role.LOSS}
     if any(w.startswith("gen") for w in words) and any(w.startswith("disc") for w in words):
