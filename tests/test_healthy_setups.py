@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tests.support import tfevents as tb
-from trainproof import audit
+from trainproof import Verdict, audit
 from trainproof.model.report import SubjectReport
 
 
@@ -50,3 +51,25 @@ def test_equal_evaluations_of_two_digits_are_not_frozen(tmp_path: Path) -> None:
     columns = {"loss": train, "val_loss": held_out}
     run = judged(events(tmp_path / "events.out.tfevents.1.host", columns))
     assert not ids(run, "FAIL", "WARN")
+
+
+# --- which kind of training it is -----------------------------------------------------------------
+
+
+def test_a_reward_model_is_no_reinforcement(tmp_path: Path) -> None:
+    """TRL's RewardTrainer logs rewards and their margin: its loss is a loss."""
+    chance = random.Random(0)
+    rows = [
+        {
+            "loss": 0.3 + 0.4 * 0.9**i + 0.01 * chance.gauss(0, 1),
+            "accuracy": min(1.0, 0.6 + 0.01 * i),
+            "margin": 0.1 * i,
+            "mean_reward": 0.05 * chance.gauss(0, 1),
+            "step": 2 * i + 2,
+        }
+        for i in range(30)
+    ]
+    (tmp_path / "trainer_state.json").write_text(json.dumps({"log_history": rows}))
+    run = judged(tmp_path)
+    assert run.verdict is Verdict.PASS
+    assert {"TP-DIVERGE", "TP-FLAT"} <= set(run.checks.ran)
