@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from . import generative, policies, supervised
+from . import control, games, generative, policies, supervised, tuning
 from .settings import Setting, draw
 from .workloads import Defect, Task
 
@@ -51,6 +51,12 @@ WORKLOADS: Mapping[str, Workload] = {
     "adversarial": Workload(generative.Adversarial, 0.5),
     "bandit": Workload(policies.Bandit),
     "cart-pole": Workload(policies.CartPole, 2.0, 50),
+    "gridworld": Workload(control.Gridworld, 1.0, 160),
+    "catching": Workload(control.Catching, 3.0, 400),
+    "point-mass": Workload(control.PointMass, 0.7, 160),
+    "policy-tuning": Workload(tuning.PolicyTuning, 1.5, 160),
+    "wasserstein-critic": Workload(games.WassersteinCritic, 0.5, 500),
+    "hinge-game": Workload(games.HingeGame, 0.5, 500),
 }
 
 

@@ -65,10 +65,17 @@ def _appended(setting: Setting) -> bool:
     return setting.writer in ("jsonl", "lightning", "text", "tfevents")
 
 
+_WITHOUT_LOSS = frozenset(
+    {"adversarial", "bandit", "cart-pole", "gridworld", "catching", "point-mass"}
+    | {"policy-tuning", "wasserstein-critic", "hinge-game"}
+)
+"""Tasks that are evaluated by a return or a distance."""
+
+
 def _keeps_best(setting: Setting) -> bool:
     """A writer that records its best checkpoint, and a task with a held-out loss to choose by."""
-    without = ("adversarial", "bandit", "cart-pole")
-    return setting.writer == "hf" and setting.evaluations > 0 and setting.workload not in without
+    chosen = setting.writer == "hf" and setting.evaluations > 0
+    return chosen and setting.workload not in _WITHOUT_LOSS
 
 
 _REWIND = frozenset({"TP-LOG-REWIND"})

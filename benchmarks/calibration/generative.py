@@ -121,8 +121,7 @@ class Adversarial:
         """Logged under the name of the distance that image models log in this place."""
         noise = np.random.default_rng(7).standard_normal((COMPARED, 4), np.float32)
         fake, real = self.generator(w, noise)[0], self.splits[split][:COMPARED]
-        between, within = _distance(fake, real), _distance(fake, fake) + _distance(real, real)
-        energy = 2 * between - within
+        energy = energy_distance(fake, real)
         return Scores(energy, None, {"fid": energy}, total=False)
 
     def frozen(self) -> slice:
@@ -137,6 +136,12 @@ def _sigmoid(x: Array) -> Array:
 def _softplus(x: Array) -> Array:
     result: Array = np.logaddexp(np.float32(0), x)
     return result
+
+
+def energy_distance(fake: Array, real: Array) -> float:
+    """Szekely and Rizzo (2013), over all pairs."""
+    between, within = _distance(fake, real), _distance(fake, fake) + _distance(real, real)
+    return 2 * between - within
 
 
 def _distance(a: Array, b: Array) -> float:

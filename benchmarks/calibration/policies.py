@@ -55,7 +55,7 @@ class Policy:
         return slice(matrix.start, bias.stop)
 
 
-def _normalized(returns: Array) -> Array:
+def normalized(returns: Array) -> Array:
     result: Array = (returns - returns.mean()) / (returns.std() + np.float32(1e-6))
     return result
 
@@ -81,7 +81,7 @@ class Bandit(Policy):
 
     def gradient(self, w: Array, rng: Rng) -> tuple[Scores, Array]:
         seen, chosen, reward = self._play(w, self.batch, rng)
-        loss, entropy, grad = self._learn(w, seen, chosen, _normalized(reward), rng)
+        loss, entropy, grad = self._learn(w, seen, chosen, normalized(reward), rng)
         parts = {"reward": float(reward.mean()), "entropy": entropy}
         return Scores(loss, None, parts), grad
 
@@ -126,7 +126,7 @@ class CartPole(Policy):
         for t in range(len(stood) - 1, -1, -1):
             ahead = stood[t] * (1 + np.float32(0.98) * ahead)
             to_go[t] = ahead
-        advantage = _normalized(to_go[stood])
+        advantage = normalized(to_go[stood])
         loss, entropy, grad = self._learn(w, states[stood], actions[stood], advantage, rng)
         reward = float(stood.sum(0).mean())
         return Scores(loss, None, {"reward": reward, "entropy": entropy}), grad
