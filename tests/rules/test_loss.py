@@ -452,6 +452,25 @@ def test_a_flat_held_out_loss_alone_is_a_warning() -> None:
     )
 
 
+def test_a_loss_that_fell_at_once_is_not_dead() -> None:
+    """Denoising and fine-tuning: down within the first rows, then a plateau of noise."""
+    values = (0.42 + 0.6 * np.exp(-np.arange(150) / 5)) * (1 + 0.12 * noise(150))
+    one = view(loss(values))
+    assert is_clean(judge("TP-DEAD-RUN", one))
+    assert is_clean(judge("TP-DIVERGE", one))
+
+
+def test_a_loss_that_does_not_decide_it_is_not_dead_where_the_held_out_one_fell() -> None:
+    """A curriculum: each stage begins at a higher loss."""
+    stage = learning(60, first=3.4, last=2.4)
+    values = np.concatenate((stage, stage, stage))
+    held_out = series("eval_loss", falling(10, 3.6, 2.8), range(18, 181, 18))
+    assert skipped(judge("TP-DEAD-RUN", view(loss(values)))) is Skip.LOW_POWER
+    cell = judge("TP-DEAD-RUN", view(loss(values), held_out))
+    assert is_clean(cell)
+    assert measured(cell)["other"] == "eval_loss"
+
+
 def test_preference_tuning_is_out_of_scope() -> None:
     one = view(loss(flat(400, level=0.693)), regime=Regime.PREFERENCE)
     assert skipped(judge("TP-DEAD-RUN", one)) is Skip.REGIME

@@ -118,6 +118,16 @@ def test_fell_needs_trend_size_and_more_than_noise(count: int) -> None:
     assert not fell(measure(np.linspace(1.0, 0.995, count)))
 
 
+def test_a_fall_by_a_third_may_come_at_once() -> None:
+    level = flat(100, 1.0)
+    assert fell(measure(np.concatenate((2 * level[:5], level[5:]))))
+    assert fell(measure(-np.concatenate((level[:5], 2 * level[5:]))))
+    assert not fell(measure(np.concatenate((1.3 * level[:5], level[5:]))))  # less than a third
+    assert not fell(measure(np.concatenate((2 * level[:2], level[2:]))))  # two rows are no level
+    again = np.concatenate((2 * level[:5], level[5:50], 2 * level[50:55], level[55:]))
+    assert not fell(measure(again))
+
+
 def test_direction_comes_from_the_series() -> None:
     assert higher_is_better(series("loss", [1.0])) is False
     assert higher_is_better(series("eval_accuracy", [1.0])) is True

@@ -617,7 +617,9 @@ def _kept(kept: Kept) -> dict[str, Value]:
             "Preference tuning, reinforcement and adversarial training are out of scope: their"
             " losses need not fall.",
             "Clean only when a fall is established (p < 0.001, beyond three standard errors and"
-            " 1 %): from seven points on, when every one of them falls; six for a fall by a third.",
+            " 1 %): from seven points on, when every one of them falls; six for a fall by a third."
+            " So is a fall by a third that came at once (six standard errors, fifty points), and"
+            " one of a held-out loss beside a training loss that does not decide it.",
         ),
         references=(
             "benchmarks/population.py: 0 of 2,565 published healthy series",
@@ -661,18 +663,26 @@ def dead_run(
     }
     if fell(seen):
         return Clean(measured)
+    generalised = first_improved(one for one in held_out if one is not loss)
     if len(loss) < FEW or not visible <= hidden * level:
         if _epochs_in_vain(loss, seen, held_out, metrics, epochs):
             return Fired((Evidence(where(loss), measured, "no-progress"),))
-        return Undecided(measured, Skip.LOW_POWER)
+        return _undecided(measured, generalised, Skip.LOW_POWER)
     trendless = seen.p_fall > no_trend and _least_fall(loss, seen) < visible
     if not (trendless or abs(fall) + visible <= unmoved * level):
-        return Undecided(measured)
+        return _undecided(measured, generalised)
     measured["slope"] = _slope(loss, seen)
     variant, other = _alive(loss, held_out, siblings, metrics)
     if other is not None:
         measured["other"] = other.tag
     return Fired((Evidence(where(loss), measured, variant),))
+
+
+def _undecided(
+    measured: dict[str, Value], other: Series | None, skip: Skip = Skip.UNDECIDED
+) -> Outcome:
+    """A loss that does not decide it, beside a held-out one that improved beyond doubt, if any."""
+    return Undecided(measured, skip) if other is None else Clean({**measured, "other": other.tag})
 
 
 def _epochs_in_vain(

@@ -36,6 +36,12 @@ LARGE = 1 / 3
 LEAST_FALL = 0.01
 """A fall below this share of the starting level is not called learning."""
 
+SETTLED = 6.0
+"""Standard errors of a fall that came at once."""
+
+FEWEST_LEVELS = 10
+"""Levels of a curve that fell at once."""
+
 STRAYS = 1.5
 """A change of less than so many times what levels stray without a trend is no trend."""
 
@@ -197,11 +203,21 @@ def _lowest(values: Floats) -> float:
 
 def fell(seen: Profile) -> bool:
     """Whether the curve ended below where it began beyond doubt: trend, size and noise."""
-    return _moved(seen, seen.first - seen.last, seen.p_fall)
+    return _moved(seen, seen.first - seen.last, seen.p_fall) or _settled(seen)
 
 
 def rose(seen: Profile) -> bool:
     return _moved(seen, seen.last - seen.first, seen.p_rise)
+
+
+def _settled(seen: Profile) -> bool:
+    """Whether the curve fell at once and stayed down: a plateau has no trend, but each of its
+    levels lies below the first one, and the last one far below."""
+    change = seen.first - seen.last
+    beyond = change > max(SETTLED * seen.error, STRAYS * seen.drift)
+    if seen.blocks < FEWEST_LEVELS or not beyond or change < LARGE * abs(seen.first):
+        return False
+    return float(seen.medians[1:].max()) < seen.first - 3 * seen.error
 
 
 def _moved(seen: Profile, change: float, p: float) -> bool:
@@ -235,10 +251,7 @@ def improved(series: Series) -> bool:
     """Whether a loss fell, or a metric moved its better way, beyond doubt."""
     if len(series) < 5 or screen(series).nonfinite:
         return False
-    better = higher_is_better(series)
-    if better is None:
-        return False
-    return rose(profile(series)) if better else fell(profile(series))
+    return higher_is_better(series) is not None and fell(cost_profile(series))
 
 
 def principal(losses: Iterable[Series]) -> Series | None:
