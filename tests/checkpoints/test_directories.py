@@ -47,7 +47,7 @@ def test_a_shard_that_is_not_there() -> None:
     (one,) = sets({INDEX: index(8, a=A[2:], b=B[2:]), A: b""})
     assert codes(one) == [(DefectCode.SHARD_MISSING, ""), (DefectCode.SHARD_MISSING, B[2:])]
     (one,) = sets({B: b""})
-    assert one.defects[0].detail == "1 of 2 shards are there; missing: 1"
+    assert one.defects[0].detail == "1 of 2 shards is there; missing: 1"
 
 
 def test_index_and_headers_are_compared_both_ways() -> None:
@@ -136,7 +136,7 @@ def test_the_ranks_of_a_zero_checkpoint() -> None:
     assert {one.step for one in whole} == {9}
     del files[name(1, "optim")]
     broken = next(one for one in sets(files) if one.path == "z/global_step9")
-    assert broken.defects[0].detail == "optim states of 2 of 3 ranks are there"
+    assert broken.defects[0].detail == "optim states: 2 of 3 ranks are there"
 
 
 def test_a_pointer_to_a_directory_that_is_gone() -> None:

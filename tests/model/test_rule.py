@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import pytest
+
 from trainproof.model.outcome import Evidence, Hit, Level, Where
 from trainproof.model.rule import Variant, render
 from trainproof.rules import REGISTRY
@@ -27,3 +29,17 @@ def test_values_that_are_not_finite_or_absent_are_words() -> None:
         **{f: getattr(info, f) for f in info.__slots__} | {"variants": {"odd": form}}
     )
     assert render(special, Hit(Level.FAIL, evidence, {})).message == "NaN -infinity infinity ?"
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(1, "The only file is new."), (0, "All 0 are new."), (1200, "All 1,200 are new.")],
+)
+def test_a_template_says_one_and_more_in_other_words(count: int, said: str) -> None:
+    info = REGISTRY["TP-NAN"].info
+    form = Variant(Level.FAIL, "{n:The only file is|All {n:,} are} new.", "")
+    special = type(info)(
+        **{f: getattr(info, f) for f in info.__slots__} | {"variants": {"odd": form}}
+    )
+    evidence = Evidence(Where("a"), {"n": count}, "odd")
+    assert render(special, Hit(Level.FAIL, evidence, {})).message == said

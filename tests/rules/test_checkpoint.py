@@ -188,7 +188,7 @@ def test_ranks_over_which_the_optimizer_was_divided_must_be_there() -> None:
     cell = judge("TP-CKPT-INCOMPLETE", divided(over=4, ranks=3))
     assert level(cell) == (Level.FAIL, "")
     measured = cell.hits[0].evidence.measured
-    assert measured["detail"] == "mp_rank_00 was divided over 4 ranks, 3 are there"
+    assert measured["detail"] == "mp_rank_00 was divided over 4 ranks, files of 3 are there"
     assert (measured["kind"], measured["defects"]) == ("deepspeed", 1)
     assert judge("TP-CKPT-INCOMPLETE", divided(over=3, ranks=3)).state is State.CLEAN
 

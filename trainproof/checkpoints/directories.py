@@ -147,12 +147,19 @@ def _shard_set(
     return CheckpointDirectory(directory, DirectoryKind.SHARDED, paths, None, unique)
 
 
+def _there(present: int, count: int, noun: str) -> str:
+    """``1 of 2 shards is there``."""
+    return (
+        f"{present} of {count} {noun}{'s' * (count != 1)} {'is' if present == 1 else 'are'} there"
+    )
+
+
 def _numbering(groups: Mapping[int, Mapping[int, str]]) -> Iterator[Defect]:
     for count, names in groups.items():
         missing = [number for number in range(1, min(count, 10_000) + 1) if number not in names]
         if missing:
             shown = ", ".join(map(str, missing[:8]))
-            what = f"{len(names)} of {count} shards are there; missing: {shown}"
+            what = f"{_there(len(names), count, 'shard')}; missing: {shown}"
             yield Defect(DefectCode.SHARD_MISSING, what)
     if len(groups) > 1:
         what = f"shards of several sets: of {' and of '.join(map(str, sorted(groups)))}"
@@ -408,7 +415,7 @@ def _zero(tree: _Tree, directory: str) -> Iterator[CheckpointDirectory]:
     defects = [
         Defect(
             DefectCode.SHARD_MISSING,
-            f"{what} states of {len(found)} of {world} ranks are there",
+            f"{what} states: {_there(len(found), world, 'rank')}",
             f"mp_rank_{part:02d}",
         )
         for (what, part), found in sorted(ranks.items())
@@ -498,7 +505,7 @@ def _tensorflow(tree: _Tree, directory: str) -> Iterator[CheckpointDirectory]:
     for (stem, count), numbers in sorted(data.items()):
         defects = list(_missing([f"{stem}.index"], files))
         if len(numbers) != count:
-            what = f"{len(numbers)} of {count} data files are there"
+            what = _there(len(numbers), count, "data file")
             defects.append(Defect(DefectCode.SHARD_MISSING, what, stem))
         yield _made(tree, directory, DirectoryKind.TENSORFLOW, defects)
 

@@ -123,9 +123,13 @@ def _named(evidence: Evidence, thresholds: Mapping[str, Value]) -> dict[str, Val
 
 
 class _Formatter(string.Formatter):
-    """str.format in which a number that is not finite or not there never breaks the sentence."""
+    """str.format in which a number that is not finite or not there never breaks the sentence, and
+    ``{files:file is|files are}`` says the first for one and the second for any other number."""
 
     def format_field(self, value: object, format_spec: str) -> str:
+        one, choice, more = format_spec.partition("|")
+        if choice:
+            return one if value == 1 else more
         if value is None:
             return "?"
         if isinstance(value, float) and not math.isfinite(value):

@@ -36,7 +36,7 @@ _WHOLE = Example("the file is whole", saved(tensor("fc.weight"), tensor("fc.bias
     title="Something else stands in the place of a checkpoint",
     level=Level.FAIL,
     message="{artifact} is no checkpoint: {what}.",
-    evidence="It has {size:,} bytes.",
+    evidence="It has {size:,} {size:byte|bytes}.",
     needs={"checkpoint": Saved()},
     measures={
         "files": "files that were looked at",
@@ -165,8 +165,9 @@ _CUT = frozenset({DefectCode.TRUNCATED, DefectCode.SAVE_FAILED})
     title="The checkpoint ends before its end",
     level=Level.FAIL,
     message="{artifact} is cut: {detail}.",
-    evidence="Of {tensors:,} tensors {whole:,} are whole, {cut:,} cut ({cut_names}) and {absent:,}"
-    " absent ({absent_names}); the file has {size:,} bytes.",
+    evidence="Of {tensors:,} {tensors:tensor|tensors} {whole:,} {whole:is|are} whole, {cut:,} cut"
+    " ({cut_names}) and {absent:,} absent ({absent_names}); the file has {size:,}"
+    " {size:byte|bytes}.",
     needs={"checkpoint": Saved()},
     measures={
         "files": "files that were looked at",
@@ -240,7 +241,7 @@ def _missing(file: SavedFile, one: Defect) -> dict[str, Value]:
     title="The checkpoint is damaged",
     level=Level.FAIL,
     message="{artifact} is damaged: {what}.",
-    evidence="{defects:,} such places; the first: {detail}.",
+    evidence="{defects:,} such {defects:place|places}; the first: {detail}.",
     needs={"checkpoint": Saved()},
     measures={
         "files": "files that were looked at",
@@ -254,12 +255,13 @@ def _missing(file: SavedFile, one: Defect) -> dict[str, Value]:
         "odd": Variant(
             Level.WARN,
             "{artifact} is not as its writer leaves it: {what}.",
-            "{defects:,} such places; the first: {detail}. Loading it gives no error.",
+            "{defects:,} such {defects:place|places}; the first: {detail}. Loading it gives no"
+            " error.",
         ),
         "remark": Variant(
             Level.INFO,
             "{artifact}: {what}.",
-            "{defects:,} such places; the first: {detail}.",
+            "{defects:,} such {defects:place|places}; the first: {detail}.",
         ),
     },
     doc=Doc(
@@ -317,8 +319,8 @@ _EVIL = GlobalUse("posix.system", Safety.UNSAFE, "m/data.pkl")
     title="Loading the checkpoint can run code",
     level=Level.FAIL,
     message="Loading {artifact} can run code: {why}.",
-    evidence="{imports:,} names are imported, {unsafe:,} of them can run code, {unknown:,} are not"
-    " known; torch.load(weights_only=True) would {loads} it.",
+    evidence="{imports:,} {imports:name is|names are} imported, {unsafe:,} of them can run code,"
+    " {unknown:,} {unknown:is|are} not known; torch.load(weights_only=True) would {loads} it.",
     needs={"checkpoint": Saved()},
     measures={
         "files": "files that were looked at",
@@ -335,8 +337,8 @@ _EVIL = GlobalUse("posix.system", Safety.UNSAFE, "m/data.pkl")
         "unknown": Variant(
             Level.WARN,
             "{artifact} imports names that are on no list of harmless ones: {unknown_names}.",
-            "{imports:,} names are imported, {unknown:,} of them are not known;"
-            " torch.load(weights_only=True) would {loads} it.",
+            "{imports:,} {imports:name is|names are} imported, {unknown:,} of them"
+            " {unknown:is|are} not known; torch.load(weights_only=True) would {loads} it.",
         )
     },
     doc=Doc(
@@ -431,7 +433,7 @@ _EXTRA = frozenset(
     title="Files of the checkpoint are missing",
     level=Level.FAIL,
     message="The {kind} checkpoint in {directory} is not complete: {detail}.",
-    evidence="{defects:,} such places among {members:,} files.",
+    evidence="{defects:,} such {defects:place|places} among {members:,} {members:file|files}.",
     needs={"checkpoint": Saved()},
     measures={
         "sets": "sets of files that belong together",
@@ -446,12 +448,13 @@ _EXTRA = frozenset(
         "uncommitted": Variant(
             Level.FAIL,
             "The save of the {kind} checkpoint in {directory} was not finished: {detail}.",
-            "{members:,} files are there, and the mark that is written last is not.",
+            "{members:,} {members:file is|files are} there, and the mark that is written last is"
+            " not.",
         ),
         "index": Variant(
             Level.WARN,
             "The files of the {kind} checkpoint in {directory} do not fit together: {detail}.",
-            "{defects:,} such places among {members:,} files.",
+            "{defects:,} such {defects:place|places} among {members:,} {members:file|files}.",
         ),
     },
     doc=Doc(
@@ -475,7 +478,7 @@ _EXTRA = frozenset(
         "the second of two shards is missing",
         directory(
             DirectoryKind.SHARDED,
-            Defect(DefectCode.SHARD_MISSING, "1 of 2 shards are there; missing: 2"),
+            Defect(DefectCode.SHARD_MISSING, "1 of 2 shards is there; missing: 2"),
         ),
     ),
     silent=Example("all shards are there", directory(DirectoryKind.SHARDED)),
@@ -555,7 +558,8 @@ def _partitions(checkpoint: Checkpoint) -> Iterator[Evidence]:
                 "kind": str(DirectoryKind.DEEPSPEED),
                 "members": len(there),
                 "defects": min(count, _MAX_STEP) - len(ranks),
-                "detail": f"mp_rank_{part} was divided over {count} ranks, {len(ranks)} are there",
+                "detail": f"mp_rank_{part} was divided over {count} ranks, files of {len(ranks)}"
+                " are there",
             }
             yield Evidence(Where(ranks[0]), measured)
 
@@ -592,7 +596,8 @@ def _place(one: CheckpointDirectory) -> str:
     title="Training cannot go on from this checkpoint as it was",
     level=Level.WARN,
     message="The {kind} checkpoint in {directory} lacks what a resume needs: {lacking}.",
-    evidence="{defects:,} files are missing beside the {members:,} that are there.",
+    evidence="{defects:,} {defects:file is|files are} missing beside the {members:,} that"
+    " {members:is|are} there.",
     needs={"checkpoint": Saved()},
     measures={
         "sets": "sets of files that belong together",
@@ -648,10 +653,10 @@ _NUMBERED = "checkpoint-"
     id="TP-CKPT-CLOCK",
     title="The optimizer's clock disagrees with the checkpoint's",
     level=Level.WARN,
-    message="The optimizer in {artifact} has taken {clock:,} steps, and its directory is that of"
-    " step {step:,}.",
-    evidence="Its states count {least:,} to {clock:,} steps; {skipped:.0%} of the steps may be"
-    " missing, as skipped.",
+    message="The optimizer in {artifact} has taken {clock:,} {clock:step|steps}, and its directory"
+    " is that of step {step:,}.",
+    evidence="Its states count {least:,} to {clock:,} {clock:step|steps}; {skipped:.0%} of the"
+    " steps may be missing, as skipped.",
     needs={"checkpoint": Saved()},
     measures={
         "clocks": "optimizers that count their steps, in directories of a known step",

@@ -40,8 +40,8 @@ _GRAPHS = frozenset({Layout.ONNX, Layout.GGUF})
     id="TP-CKPT-BF16-CONTENT",
     title="Weights of float32 hold numbers of bfloat16",
     level=Level.INFO,
-    message="All {tensors:,} weight matrices of float32 in {artifact} hold only numbers of"
-    " bfloat16.",
+    message="{tensors:The only weight matrix|All {tensors:,} weight matrices} of float32 in"
+    " {artifact} {tensors:holds|hold} only numbers of bfloat16.",
     evidence="The lower 16 bits of each of their {elements:,} values are zero; stored as bfloat16"
     " they would take {saved:,} bytes less.",
     needs={"checkpoint": Saved()},
@@ -114,10 +114,10 @@ _EXPERT = re.compile(r"expert", re.IGNORECASE)
     id="TP-CKPT-CLONED-LAYERS",
     title="Layers are copies of each other",
     level=Level.WARN,
-    message="{bad:,} of {layers:,} layers in {artifact} are bit for bit the same as another one:"
-    " {names}.",
-    evidence="All {tensors:,} matrices of the first of them have the size and the checksum of those"
-    " of {twin}.",
+    message="{bad:,} of {layers:,} layers in {artifact} {bad:is|are} bit for bit the same as"
+    " another one: {names}.",
+    evidence="All {tensors:,} matrices of {bad:it|the first of them} have the size and the"
+    " checksum of those of {twin}.",
     needs={"checkpoint": Saved()},
     measures={
         "layers": "numbered layers with matrices whose values were read",
@@ -208,10 +208,11 @@ def _shared(one: dict[_Print, str | None], other: dict[_Print, str | None]) -> b
     id="TP-CKPT-BN-STATIC",
     title="Running statistics are as they were at the start",
     level=Level.WARN,
-    message="{bad:,} of {tensors:,} layers of batch normalisation in {artifact} have counted"
-    " batches, and their running statistics are those of the start: {names}.",
-    evidence="The mean is zero and the variance one throughout, after {batches:,} batches in the"
-    " first of them.",
+    message="{bad:,} of {tensors:,} {tensors:layer|layers} of batch normalisation in {artifact}"
+    " {bad:has|have} counted batches, and their running statistics are those of the start:"
+    " {names}.",
+    evidence="The mean is zero and the variance one throughout, after {batches:,}"
+    " {batches:batch|batches} in the first of them.",
     needs={"checkpoint": Saved()},
     measures={
         "tensors": "layers with a running mean, a running variance and a count of batches",
@@ -296,9 +297,10 @@ _WIDE = frozenset({"float32", "float64", "bfloat16"})
     id="TP-CKPT-NO-GRADIENT",
     title="Parameters have had no gradient",
     level=Level.WARN,
-    message="{bad:,} of {tensors:,} second moments of matrices in {artifact} are zero throughout"
-    " after {step:,} steps: {names}.",
-    evidence="Every gradient of these parameters was zero, in each of their {elements:,} values.",
+    message="{bad:,} of {tensors:,} second {tensors:moment|moments} of matrices in {artifact}"
+    " {bad:is|are} zero throughout after {step:,} {step:step|steps}: {names}.",
+    evidence="Every gradient of {bad:this parameter|these parameters} was zero, in each of"
+    " {bad:its|their} {elements:,} {elements:value|values}.",
     needs={"checkpoint": Saved()},
     measures={
         "tensors": "second moments (exp_avg_sq) of two or more dimensions that were read",
@@ -366,8 +368,8 @@ def _squares(file: SavedFile) -> Iterator[TensorInfo]:
     id="TP-CKPT-ADAM-STUCK",
     title="First and second moments contradict each other",
     level=Level.FAIL,
-    message="{bad:,} of {tensors:,} parameters in the optimizer's state in {artifact} have a mean"
-    " gradient and no mean square: {names}.",
+    message="{bad:,} of {tensors:,} {tensors:parameter|parameters} in the optimizer's state in"
+    " {artifact} {bad:has|have} a mean gradient and no mean square: {names}.",
     evidence="The largest mean gradient of the first is {largest:.3g}, and its mean square is zero"
     " throughout.",
     needs={"checkpoint": Saved()},

@@ -222,8 +222,8 @@ _DECLARED = ("float32", "float16", "bfloat16", "float64")
     level=Level.WARN,
     message="The weights in {directory} have no output layer, and its config.json does not tie it"
     " to the embedding.",
-    evidence="tie_word_embeddings is false, and of {tensors:,} tensors only the embedding has"
-    " {rows:,} rows.",
+    evidence="tie_word_embeddings is false, and of {tensors:,} {tensors:tensor|tensors} only the"
+    " embedding has {rows:,} {rows:row|rows}.",
     needs={"checkpoint": Saved()},
     measures={
         "sets": "directories of a causal language model with its configuration",
@@ -290,7 +290,8 @@ _SIDES = {"A": "A", "down": "A", "B": "B", "up": "B"}
     id="TP-CKPT-ADAPTER",
     title="The matrices of an adapter do not fit together",
     level=Level.FAIL,
-    message="{bad:,} of {pairs:,} modules of the adapter in {artifact} do not fit: {detail}.",
+    message="{bad:,} of {pairs:,} {pairs:module|modules} of the adapter in {artifact}"
+    " {bad:does|do} not fit: {detail}.",
     evidence="The first is {names}.",
     needs={"checkpoint": Saved()},
     measures={
@@ -304,19 +305,19 @@ _SIDES = {"A": "A", "down": "A", "B": "B", "up": "B"}
     variants={
         "partner": Variant(
             Level.WARN,
-            "{bad:,} of {pairs:,} modules of the adapter in {artifact} have only one of their two"
-            " matrices: {detail}.",
+            "{bad:,} of {pairs:,} {pairs:module|modules} of the adapter in {artifact}"
+            " {bad:has|have} only one of {bad:its|their} two matrices: {detail}.",
             "The first is {names}; the loader fills the other one as at the start.",
         ),
         "none": Variant(
             Level.FAIL,
             "{artifact} holds no tensor: the adapter was saved without its weights.",
-            "It has {size:,} bytes.",
+            "It has {size:,} {size:byte|bytes}.",
         ),
         "rank": Variant(
             Level.FAIL,
-            "{bad:,} of {pairs:,} modules of the adapter in {artifact} have another rank than"
-            " adapter_config.json says: {detail}.",
+            "{bad:,} of {pairs:,} {pairs:module|modules} of the adapter in {artifact}"
+            " {bad:has|have} another rank than adapter_config.json says: {detail}.",
             "The first is {names}; loading stops at it.",
         ),
     },
@@ -432,7 +433,8 @@ _WRAPPERS = ("module.", "_orig_mod.", "_fsdp_wrapped_module.", "_forward_module.
     id="TP-CKPT-PREFIX",
     title="Names of weights carry the name of a wrapper",
     level=Level.INFO,
-    message="The names of all {tensors:,} weights in {artifact} begin with a wrapper: {prefix}.",
+    message="The {tensors:name of the only weight|names of all {tensors:,} weights} in {artifact}"
+    " {tensors:begins|begin} with a wrapper: {prefix}.",
     evidence="The first is {names}; a model that is not wrapped finds none of its own.",
     needs={"checkpoint": Saved()},
     measures={

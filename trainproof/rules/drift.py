@@ -68,7 +68,11 @@ def _steps(drift: Drift) -> int:
 def _between_them(drift: Drift) -> dict[str, Value]:
     """What every rule says of the two checkpoints."""
     steps = _steps(drift)
-    told = "an unknown number of steps" if steps == _UNKNOWN_STEPS else f"{steps:,} steps"
+    told = (
+        "an unknown number of steps"
+        if steps == _UNKNOWN_STEPS
+        else f"{steps:,} step{'s' * (steps != 1)}"
+    )
     lies = "lies" if steps in (1, _UNKNOWN_STEPS) else "lie"
     apart = f"{told} {lies} between the two"
     return {"reference": drift.reference, "steps": steps, "apart": apart}
@@ -146,10 +150,11 @@ class _Pair:
     id="TP-CKPT-NEVER-UPDATED",
     title="The weights are those of the earlier checkpoint",
     level=Level.FAIL,
-    message="All {tensors:,} weight tensors in {artifact} are bit by bit those of {reference},"
-    " although the optimizer went on.",
-    evidence="{apart}; {optimizer:,} tensors of the optimizer changed,"
-    " and its count of steps grew by {clock:,}.",
+    message="{tensors:The only weight tensor|All {tensors:,} weight tensors} in {artifact}"
+    " {tensors:is|are} bit by bit {tensors:that|those} of {reference}, although the optimizer went"
+    " on.",
+    evidence="{apart}; {optimizer:,} {optimizer:tensor|tensors} of the optimizer changed, and its"
+    " count of steps grew by {clock:,}.",
     needs=_NEEDS,
     measures={
         "tensors": "weight tensors that both checkpoints have",
@@ -161,7 +166,8 @@ class _Pair:
     variants={
         "unexplained": Variant(
             Level.WARN,
-            "All {tensors:,} weight tensors in {artifact} are bit by bit those of {reference}.",
+            "{tensors:The only weight tensor|All {tensors:,} weight tensors} in {artifact}"
+            " {tensors:is|are} bit by bit {tensors:that|those} of {reference}.",
             "{apart}. No optimizer beside the weights shows whether they were trained.",
         )
     },
@@ -244,9 +250,10 @@ _ROUNDED = 0.05
     id="TP-CKPT-FROZEN",
     title="Some weights did not move with the rest",
     level=Level.WARN,
-    message="{stuck:,} of {tensors:,} weight matrices in {artifact} are bit by bit those of"
-    " {reference}, and their counterparts in layers before and after them moved: {names}.",
-    evidence="{apart}; {moved:,} matrices moved.",
+    message="{stuck:,} of {tensors:,} weight matrices in {artifact} {stuck:is|are} bit by bit"
+    " {stuck:that|those} of {reference}, and {stuck:its|their} counterparts in layers before and"
+    " after {stuck:it|them} moved: {names}.",
+    evidence="{apart}; {moved:,} {moved:matrix|matrices} moved.",
     needs=_NEEDS,
     measures={
         "tensors": "weight matrices that both checkpoints have",
@@ -258,15 +265,15 @@ _ROUNDED = 0.05
     variants={
         "base": Variant(
             Level.WARN,
-            "{stuck:,} matrices of the base model below an adapter in {artifact} are not those of"
-            " {reference}: {names}.",
+            "{stuck:,} {stuck:matrix|matrices} of the base model below an adapter in {artifact}"
+            " {stuck:is not that|are not those} of {reference}: {names}.",
             "{apart}. What an adapter is added to is not trained.",
         ),
         "part": Variant(
             Level.INFO,
-            "{stuck:,} of {tensors:,} weight matrices in {artifact} are bit by bit those of"
-            " {reference}: {names}.",
-            "{apart}; {moved:,} matrices moved.",
+            "{stuck:,} of {tensors:,} weight matrices in {artifact} {stuck:is|are} bit by bit"
+            " {stuck:that|those} of {reference}: {names}.",
+            "{apart}; {moved:,} {moved:matrix|matrices} moved.",
         ),
     },
     doc=Doc(
@@ -386,10 +393,10 @@ def _beginnings(name: str) -> Iterator[str]:
     id="TP-CKPT-STALL",
     title="Most weights of low precision stand still",
     level=Level.WARN,
-    message="Only {share:.2%} of the elements of {tensors:,} {dtype} weight matrices in {artifact}"
-    " changed since {reference}, {steps:,} steps ago.",
-    evidence="{compared:,} elements were compared, {changed:,} are not bit by bit the same (limit"
-    " {least:.0%}).",
+    message="Only {share:.2%} of the elements of {tensors:,} {dtype} weight"
+    " {tensors:matrix|matrices} in {artifact} changed since {reference}, {steps:,} steps ago.",
+    evidence="{compared:,} elements were compared, {changed:,} {changed:is|are} not bit by bit the"
+    " same (limit {least:.0%}).",
     needs=_NEEDS,
     measures={
         "tensors": "weight matrices of bf16 or fp16 that changed at all",
@@ -495,9 +502,10 @@ _AVERAGED = re.compile(r"^(model_)?(ema|swa|averaged?|shadow)(_model|_params)?[.
     id="TP-CKPT-EMA",
     title="The averaged weights are no average",
     level=Level.WARN,
-    message="All {tensors:,} averaged weight tensors in {artifact} are bit by bit those of"
-    " {reference}, while the weights moved.",
-    evidence="{moved:,} weight tensors changed; {apart}.",
+    message="{tensors:The only averaged weight tensor|All {tensors:,} averaged weight tensors} in"
+    " {artifact} {tensors:is|are} bit by bit {tensors:that|those} of {reference}, while the"
+    " weights moved.",
+    evidence="{moved:,} weight {moved:tensor|tensors} changed; {apart}.",
     needs=_NEEDS,
     measures={
         "tensors": "averaged weight tensors that both checkpoints have",
@@ -509,9 +517,9 @@ _AVERAGED = re.compile(r"^(model_)?(ema|swa|averaged?|shadow)(_model|_params)?[.
     variants={
         "raw": Variant(
             Level.WARN,
-            "All {raw:,} averaged weight tensors in {artifact} are bit by bit its weights, which"
-            " moved since {reference}.",
-            "{moved:,} weight tensors changed; {apart}.",
+            "{raw:The only averaged weight tensor|All {raw:,} averaged weight tensors} in"
+            " {artifact} {raw:is|are} bit by bit its weights, which moved since {reference}.",
+            "{moved:,} weight {moved:tensor|tensors} changed; {apart}.",
         )
     },
     doc=Doc(
@@ -607,9 +615,11 @@ def _inner(name: str) -> str:
     id="TP-CKPT-DRIFT",
     title="The two checkpoints do not fit into one another",
     level=Level.WARN,
-    message="{artifact} cannot be loaded into the model of {reference} as it is: {added:,} tensors"
-    " are new ({added_names}), {gone:,} are missing ({gone_names}).",
-    evidence="{tensors:,} tensors of the model have the same name in both.",
+    message="{artifact} cannot be loaded into the model of {reference} as it is: {added:,}"
+    " {added:tensor is|tensors are} new ({added_names}), {gone:,} {gone:is|are} missing"
+    " ({gone_names}).",
+    evidence="{tensors:,} {tensors:tensor|tensors} of the model {tensors:has|have} the same name"
+    " in both.",
     needs=_NEEDS,
     measures={
         "tensors": "tensors of the model, of its average and of the optimizer that both have",
@@ -627,18 +637,21 @@ def _inner(name: str) -> str:
     variants={
         "shape": Variant(
             Level.WARN,
-            "{differing:,} tensors in {artifact} have another shape than in {reference}: {names}.",
-            "The first: {what}. {tensors:,} tensors have the same name in both.",
+            "{differing:,} {differing:tensor|tensors} in {artifact} {differing:has|have} another"
+            " shape than in {reference}: {names}.",
+            "The first: {what}. {tensors:,} {tensors:tensor has|tensors have} the same name in"
+            " both.",
         ),
         "prefix": Variant(
             Level.WARN,
             "The names of the weights in {artifact} begin with {prefix!r}, those of {reference}"
             " with {prefix_before!r}.",
-            "Without that, {tensors:,} tensors have the same name in both.",
+            "Without that, {tensors:,} {tensors:tensor has|tensors have} the same name in both.",
         ),
         "type": Variant(
             Level.INFO,
-            "{differing:,} tensors in {artifact} have another type than in {reference}: {names}.",
+            "{differing:,} {differing:tensor|tensors} in {artifact} {differing:has|have} another"
+            " type than in {reference}: {names}.",
             "The first: {what}.",
         ),
     },
@@ -738,7 +751,7 @@ def _module(prefix: str) -> bool:
     message="The norm of {tensor} in {artifact} is {ratio:.3g} times that in {reference}; of the"
     " other matrices it is {usual:.3g} times, in the median.",
     evidence="From {norm_before:.4g} to {norm:.4g}, largest magnitude from {absmax_before:.4g} to"
-    " {absmax:.4g}; {jumped:,} of {tensors:,} matrices did so; {apart}.",
+    " {absmax:.4g}; {jumped:,} of {tensors:,} {tensors:matrix|matrices} did so; {apart}.",
     needs=_NEEDS,
     measures={
         "tensors": "weight matrices whose values were compared",

@@ -93,8 +93,8 @@ def keeping(*kept: Kept, run: RunView | None = None) -> RunView:
     level=Level.WARN,
     message="{checkpoint} says that it is of step {step:,}, and the log of the run ends at step"
     " {last_logged:,}.",
-    evidence="Rows lie {cadence:,} steps apart; {beyond:,} of {kept:,} checkpoints are from beyond"
-    " the end, {inside:,} from within.",
+    evidence="Rows lie {cadence:,} {cadence:step|steps} apart; {beyond:,} of {kept:,}"
+    " {kept:checkpoint|checkpoints} {beyond:is|are} from beyond the end, {inside:,} from within.",
     needs={"run": Whole(), "kept": Keeps(2)},
     measures={
         **KEPT,
@@ -186,10 +186,10 @@ def _cadence(one: Series) -> int:
     id="TP-KEPT-AFTER-DAMAGE",
     title="No checkpoint from before the damage is kept",
     level=Level.FAIL,
-    message="{series} is not finite from step {onset:,} to its end, and the earliest of {kept:,}"
-    " checkpoints that are kept is that of step {earliest:,}.",
-    evidence="{broken:,} of them hold weights that are not finite, {sound:,} do not, as far as"
-    " their values were read.",
+    message="{series} is not finite from step {onset:,} to its end, and the {kept:only checkpoint"
+    " that is|earliest of {kept:,} checkpoints that are} kept is that of step {earliest:,}.",
+    evidence="{broken:,} of them {broken:holds|hold} weights that are not finite, {sound:,}"
+    " {sound:does|do} not, as far as their values were read.",
     needs={
         "loss": Each((Role.LOSS,), Split.TRAIN, nonfinite=1.0, which=Which.PRINCIPAL),
         "kept": Keeps(),
@@ -207,9 +207,10 @@ def _cadence(one: Series) -> int:
     variants={
         "sound": Variant(
             Level.WARN,
-            "{series} is not finite from step {onset:,} to its end, and the earliest of {kept:,}"
-            " checkpoints that are kept is that of step {earliest:,}.",
-            "The weights of {sound:,} of them are finite throughout.",
+            "{series} is not finite from step {onset:,} to its end, and the {kept:only checkpoint"
+            " that is|earliest of {kept:,} checkpoints that are} kept is that of step"
+            " {earliest:,}.",
+            "The weights of {sound:,} {kept:checkpoint|of them} are finite throughout.",
         )
     },
     doc=Doc(
@@ -279,8 +280,8 @@ def after_damage(
     title="Every checkpoint is from after the loss rose",
     level=Level.WARN,
     message="{series} was at its best around step {best_step:,} and had risen half of the way to"
-    " its end by step {onset:,}; the earliest of {kept:,} checkpoints that are kept is that of step"
-    " {earliest:,}.",
+    " its end by step {onset:,}; the {kept:only checkpoint that is|earliest of {kept:,}"
+    " checkpoints that are} kept is that of step {earliest:,}.",
     evidence="From {best:.4g} it rose to {end:.4g}.",
     needs={"loss": divergence.needs["loss"], "found": Judged(divergence), "kept": Keeps()},
     measures={
@@ -364,8 +365,8 @@ def _half_way(loss: Series, best: float, end: float, best_step: int) -> int | No
     id="TP-KEPT-BEST",
     title="The best checkpoint is not kept",
     level=Level.WARN,
-    message="The run says that {best} is its best checkpoint, and it is not among the {kept:,} that"
-    " are kept.",
+    message="The run says that {best} is its best checkpoint, and it is not {kept:the one|among"
+    " the {kept:,}} that {kept:is|are} kept.",
     evidence="Those that are kept: {names}.",
     needs={"facts": Declared("best_checkpoint"), "kept": Keeps()},
     measures={

@@ -29,8 +29,8 @@ _BETAS = re.compile(r"(?:^|/)param_groups/\d+/betas/0$")
     id="TP-CKPT-NO-STATE",
     title="The optimizer's states are not those of its parameters",
     level=Level.WARN,
-    message="The optimizer in {artifact} lists {parameters:,} parameters and has a state for none"
-    " of them.",
+    message="The optimizer in {artifact} lists {parameters:,} {parameters:parameter|parameters}"
+    " and has a state for none of them.",
     evidence="It has the betas of Adam, which keeps two means for each parameter from its first"
     " step on; the checkpoint is of step {step:,}.",
     needs={"checkpoint": Saved()},
@@ -45,9 +45,10 @@ _BETAS = re.compile(r"(?:^|/)param_groups/\d+/betas/0$")
     variants={
         "unlisted": Variant(
             Level.WARN,
-            "The optimizer in {artifact} has a state for {unlisted:,} parameters that it does not"
-            " list.",
-            "It lists {parameters:,} parameters in its groups, and has {states:,} states.",
+            "The optimizer in {artifact} has a state for {unlisted:,}"
+            " {unlisted:parameter|parameters} that it does not list.",
+            "It lists {parameters:,} {parameters:parameter|parameters} in its groups, and has"
+            " {states:,} {states:state|states}.",
         )
     },
     doc=Doc(
@@ -107,9 +108,9 @@ def _step(checkpoint: Checkpoint, facts: CheckpointFacts) -> int:
     id="TP-CKPT-STATE-SHAPE",
     title="The optimizer's state is that of another model",
     level=Level.WARN,
-    message="{bad:,} of {tensors:,} means of the optimizer in {artifact} have a shape that no"
-    " tensor of the model beside it has: {shapes}.",
-    evidence="The model in {model} has {others:,} tensors.",
+    message="{bad:,} of {tensors:,} {tensors:mean|means} of the optimizer in {artifact}"
+    " {bad:has|have} a shape that no tensor of the model beside it has: {shapes}.",
+    evidence="The model in {model} has {others:,} {others:tensor|tensors}.",
     needs={"checkpoint": Saved()},
     measures={
         "tensors": "tensors called exp_avg or momentum_buffer in the optimizer's state",
@@ -190,7 +191,8 @@ def _is_mean(one: TensorInfo) -> bool:
     level=Level.WARN,
     message="The {kind} checkpoint in {directory} is of step {step:,} by its name, and {other} says"
     " {said:,}.",
-    evidence="Of {clocks:,} counts that its files have, {bad:,} are not {step:,}.",
+    evidence="Of {clocks:,} {clocks:count|counts} that its files have, {bad:,} {bad:is|are} not"
+    " {step:,}.",
     needs={"checkpoint": Saved()},
     measures={
         "clocks": "counts of steps beside the name of the directory",
@@ -284,7 +286,7 @@ def _agrees(where: str, said: int, step: int, skipped: float) -> bool:
     title="The state of the loss scaler is missing",
     level=Level.INFO,
     message="The training in {directory} used fp16, and the state of its loss scaler is not among"
-    " the {members:,} files of the checkpoint.",
+    " the {members:,} {members:file|files} of the checkpoint.",
     evidence="training_args.bin says fp16, and there is no scaler.pt.",
     needs={"checkpoint": Saved()},
     measures={

@@ -80,8 +80,10 @@ _ARRAYS = frozenset({Layout.NPY, Layout.NPZ, Layout.PICKLE, Layout.JOBLIB, Layou
     id="TP-CKPT-NAN",
     title="Weights are not finite",
     level=Level.FAIL,
-    message="{bad:,} of {tensors:,} weight tensors in {artifact} hold NaN or infinity: {names}.",
-    evidence="{nan:,} NaN and {inf:,} infinite values among the {elements:,} of these tensors.",
+    message="{bad:,} of {tensors:,} weight {tensors:tensor|tensors} in {artifact} {bad:holds|hold}"
+    " NaN or infinity: {names}.",
+    evidence="{nan:,} NaN and {inf:,} infinite {inf:value|values} among the {elements:,} of"
+    " {bad:this tensor|these tensors}.",
     needs={"checkpoint": Saved()},
     measures={
         "tensors": _TENSORS + "; where there are none, tensors of the optimizer",
@@ -95,15 +97,18 @@ _ARRAYS = frozenset({Layout.NPY, Layout.NPZ, Layout.PICKLE, Layout.JOBLIB, Layou
     variants={
         "optimizer": Variant(
             Level.WARN,
-            "{bad:,} of {tensors:,} tensors of the optimizer in {artifact} hold NaN or infinity:"
-            " {names}.",
-            "{nan:,} NaN and {inf:,} infinite values among the {elements:,} of these tensors. The"
-            " weights of a run that resumes from it are lost at its first step.",
+            "{bad:,} of {tensors:,} {tensors:tensor|tensors} of the optimizer in {artifact}"
+            " {bad:holds|hold} NaN or infinity: {names}.",
+            "{nan:,} NaN and {inf:,} infinite {inf:value|values} among the {elements:,} of"
+            " {bad:this tensor|these tensors}. The weights of a run that resumes from it are lost"
+            " at its first step.",
         ),
         "arrays": Variant(
             Level.WARN,
-            "{bad:,} of {tensors:,} arrays in {artifact} hold NaN or infinity: {names}.",
-            "{nan:,} NaN and {inf:,} infinite values among the {elements:,} of these arrays.",
+            "{bad:,} of {tensors:,} {tensors:array|arrays} in {artifact} {bad:holds|hold} NaN or"
+            " infinity: {names}.",
+            "{nan:,} NaN and {inf:,} infinite {inf:value|values} among the {elements:,} of"
+            " {bad:this array|these arrays}.",
         ),
     },
     doc=Doc(
@@ -205,8 +210,9 @@ _FEW = 16
     id="TP-CKPT-ZERO",
     title="Weight matrices are zero throughout",
     level=Level.WARN,
-    message="{bad:,} of {tensors:,} weight matrices in {artifact} are zero throughout: {names}.",
-    evidence="All {elements:,} values of these are zero.",
+    message="{bad:,} of {tensors:,} weight {tensors:matrix|matrices} in {artifact} {bad:is|are}"
+    " zero throughout: {names}.",
+    evidence="All {elements:,} values of {bad:it|these} are zero.",
     needs={"checkpoint": Saved()},
     measures={
         "tensors": "weights of two or more dimensions whose values were read",
@@ -259,8 +265,9 @@ def _matrices(file: SavedFile) -> Iterator[TensorInfo]:
     id="TP-CKPT-EMPTY",
     title="Parameters have no values",
     level=Level.FAIL,
-    message="{bad:,} of {tensors:,} parameters in {artifact} have a size of zero: {names}.",
-    evidence="The first of them has the shape {shape}.",
+    message="{bad:,} of {tensors:,} {tensors:parameter|parameters} in {artifact} {bad:has|have} a"
+    " size of zero: {names}.",
+    evidence="{bad:It|The first of them} has the shape {shape}.",
     needs={"checkpoint": Saved()},
     measures={
         "tensors": "tensors that are named as weights or biases",
@@ -272,10 +279,10 @@ def _matrices(file: SavedFile) -> Iterator[TensorInfo]:
     variants={
         "meta": Variant(
             Level.FAIL,
-            "{bad:,} of {tensors:,} parameters in {artifact} were saved without their data:"
-            " {names}.",
-            "They are on the meta device, which holds shapes only; the first has the shape"
-            " {shape}.",
+            "{bad:,} of {tensors:,} {tensors:parameter|parameters} in {artifact} {bad:was|were}"
+            " saved without {bad:its|their} data: {names}.",
+            "{bad:It is|They are} on the meta device, which holds shapes only; the first has the"
+            " shape {shape}.",
         )
     },
     doc=Doc(
@@ -337,9 +344,10 @@ def _unlisted(file: SavedFile) -> bool:
     id="TP-CKPT-BN",
     title="Running variances are impossible",
     level=Level.FAIL,
-    message="{bad:,} of {tensors:,} running variances in {artifact} are negative or not finite:"
-    " {names}.",
-    evidence="The least value of the first is {least:.4g}; {nan:,} of its values are not finite.",
+    message="{bad:,} of {tensors:,} running {tensors:variance|variances} in {artifact}"
+    " {bad:is|are} negative or not finite: {names}.",
+    evidence="The least value of the first is {least:.4g}; {nan:,} of its values {nan:is|are} not"
+    " finite.",
     needs={"checkpoint": Saved()},
     measures={
         "tensors": "running variances whose values were read",
@@ -391,7 +399,8 @@ _LORA_B = re.compile(r"lora_(B|up|embedding_B)(?![a-z])")
     id="TP-CKPT-LORA-B",
     title="The adapter does nothing",
     level=Level.FAIL,
-    message="All {tensors:,} LoRA B matrices in {artifact} are zero: the adapter adds nothing.",
+    message="{tensors:The only LoRA B matrix|All {tensors:,} LoRA B matrices} in {artifact}"
+    " {tensors:is|are} zero: the adapter adds nothing.",
     evidence="They start at zero, and the first of them, {names}, is still zero in all of its"
     " {elements:,} values.",
     needs={"checkpoint": Saved()},
@@ -406,8 +415,9 @@ _LORA_B = re.compile(r"lora_(B|up|embedding_B)(?![a-z])")
     variants={
         "some": Variant(
             Level.WARN,
-            "{bad:,} of {tensors:,} LoRA B matrices in {artifact} are still zero: {names}.",
-            "The first of them has {elements:,} values.",
+            "{bad:,} of {tensors:,} LoRA B matrices in {artifact} {bad:is|are} still zero:"
+            " {names}.",
+            "{bad:It|The first of them} has {elements:,} {elements:value|values}.",
         )
     },
     doc=Doc(
@@ -455,8 +465,8 @@ _FP16_MAX = 65504.0
     id="TP-CKPT-FP16-RANGE",
     title="Weights sit at the end of the range of fp16",
     level=Level.WARN,
-    message="{bad:,} of {tensors:,} fp16 weight tensors in {artifact} reach 65504, the largest"
-    " number of fp16: {names}.",
+    message="{bad:,} of {tensors:,} fp16 weight {tensors:tensor|tensors} in {artifact}"
+    " {bad:reaches|reach} 65504, the largest number of fp16: {names}.",
     evidence="The largest finite magnitude of the first is {largest:g}.",
     needs={"checkpoint": Saved()},
     measures={
@@ -503,8 +513,8 @@ def _clipped(one: TensorInfo) -> bool:
     id="TP-CKPT-ADAM",
     title="The optimizer's second moments are impossible",
     level=Level.FAIL,
-    message="{bad:,} of {tensors:,} second moments of the optimizer in {artifact} are negative:"
-    " {names}.",
+    message="{bad:,} of {tensors:,} second {tensors:moment|moments} of the optimizer in {artifact}"
+    " {bad:is|are} negative: {names}.",
     evidence="The least value of the first is {least:.4g}.",
     needs={"checkpoint": Saved()},
     measures={
