@@ -118,6 +118,78 @@ def test_a_rise_by_a_tenth_after_a_late_first_evaluation_is_not_judged() -> None
     assert skipped(judge(GAIN, one)) is Skip.START_MISSING
 
 
+# Where the first evaluation comes late, the training loss shows where the model began.
+
+
+LATE = list(range(40, 201, 40))
+
+
+def begun(first: float, last: float = 0.2) -> Series:
+    return series("loss", learning(200, first, last).tolist())
+
+
+def test_late_evaluations_at_the_level_at_which_training_began_are_a_warning() -> None:
+    cell = judge(GAIN, view(begun(2.0), held_out(np.array([2.0, 2.01, 2.0, 2.02, 2.01]), LATE)))
+    assert level(cell) == (Level.WARN, "as-at-the-start")
+    assert prose(cell).message.endswith("ends at 2.01; loss began at 2.002.")
+
+
+def test_the_first_row_counts_where_the_next_ones_fell_already() -> None:
+    rows = series("loss", [2.0, 1.0, 0.9, 0.8, 0.7, *[0.6, 0.62] * 98])
+    cell = judge(GAIN, view(rows, held_out(np.array([0.9, 0.92, 0.91, 0.9, 0.92]), LATE)))
+    assert is_clean(cell)
+    assert measured(cell)["began"] == 2.0
+
+
+@pytest.mark.parametrize("fall", [0.02, 0.2])
+def test_late_evaluations_that_fall_are_a_gain(fall: float) -> None:
+    one = view(begun(2.0), held_out(2.1 - fall * np.arange(5) / 4, LATE))
+    assert not judge(GAIN, one).hits
+
+
+def test_losses_that_may_be_averaged_differently_are_not_compared() -> None:
+    one = view(begun(2.0), held_out(np.array([8.0, 8.1, 8.0, 8.2, 8.1]), LATE))
+    assert skipped(judge(GAIN, one)) is Skip.NEED_TOO_SHORT
+
+
+def test_evaluations_ten_times_above_the_whole_training_loss_are_a_warning() -> None:
+    one = view(begun(2.0), held_out(np.array([51.0, 53.5, 52.8, 48.7, 51.7]), LATE))
+    cell = judge(GAIN, one)
+    assert level(cell) == (Level.WARN, "far-above")
+    assert prose(cell).message.startswith("eval_loss, measured on held-out data, is never below")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        series("loss", [2.0] * 19),
+        series("loss", [float("nan"), *[2.0] * 199]),
+        series("loss", [-1.0, *[2.0] * 199]),
+        series("loss", [2.0] * 200, list(range(1000, 3000, 10))),
+        series("loss_cls", [2.0] * 200),
+    ],
+)
+def test_a_training_loss_without_its_start_shows_nothing(other: Series) -> None:
+    one = view(other, held_out(np.array([2.0, 2.01, 2.0, 2.02, 2.01]), LATE))
+    assert skipped(judge(GAIN, one)) is Skip.NEED_TOO_SHORT
+
+
+def test_what_was_learned_before_the_first_evaluation_is_a_gain() -> None:
+    rows = series("loss", [2.0, 1.4, 1.0, 0.9, *(0.5 + 0.05 * noise(196)).tolist()])
+    assert is_clean(judge(GAIN, view(rows, held_out(0.5 + 0.001 * noise(20)))))
+
+
+def test_what_was_learned_before_does_not_hide_a_rise() -> None:
+    rows = series("loss", [2.0, 1.4, 1.0, 0.9, *(0.5 + 0.05 * noise(196)).tolist()])
+    one = view(rows, held_out(np.array([0.5, 0.6, 0.65, 0.7, 0.72]), LATE))
+    assert level(judge(GAIN, one)) == (Level.WARN, "risen")
+
+
+def test_a_fall_that_is_small_but_certain_is_left_open() -> None:
+    values = 3.5 - 0.0015 * np.arange(20) + 1e-4 * noise(20)
+    assert skipped(judge(GAIN, view(held_out(values)))) is Skip.UNDECIDED
+
+
 def test_preference_tuning_is_out_of_scope() -> None:
     one = view(held_out(stuck()), regime=Regime.PREFERENCE)
     assert skipped(judge(GAIN, one)) is Skip.REGIME

@@ -13,11 +13,13 @@ from .examples import falling, series, view
 from .interface import Bound, Companions, Declared, Each, Example, Which, rule, where
 from .shape import (
     LEAST_FALL,
+    LEAST_TRAINING,
     GiveBack,
     Kept,
     as_cost,
     at_its_best,
     cost_profile,
+    counterpart,
     fell,
     first_improved,
     gravest,
@@ -38,9 +40,6 @@ from .statistics import (
 )
 
 _NAN = float("nan")
-
-LEAST_TRAINING = 5
-"""Points that a training loss needs to be seen to fall."""
 
 
 @rule(
@@ -320,7 +319,7 @@ def overfit(
         best = int(np.argmin(loss.values))
         return Clean({**_best(loss, best), "end": seen.last, "noise": seen.sigma})
     measured = _rise(loss, seen, found)
-    same = _counterpart(loss, train)
+    same = counterpart(loss, train)
     if same is None:
         return Undecided(measured, Skip.NEED_ABSENT)
     if screen(same).nonfinite:
@@ -336,16 +335,6 @@ def overfit(
         variant = "metric-at-best"
         measured |= {"metric": kept.series, "metric_then": kept.first, "metric_end": kept.end}
     return Fired((Evidence(where(loss, best, -1), measured, variant),))
-
-
-def _counterpart(loss: Series, train: tuple[Series, ...]) -> Series | None:
-    """The training series of the same quantity: total with total, a part with the same part."""
-    same = [
-        one
-        for one in train
-        if one.identity.component == loss.identity.component and len(one) >= LEAST_TRAINING
-    ]
-    return max(same, key=lambda one: (one.artifact == loss.artifact, len(one)), default=None)
 
 
 def _best(loss: Series, best: int) -> dict[str, Value]:

@@ -1,5 +1,6 @@
 """What was gained on data that the model was not trained on."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
@@ -8,15 +9,31 @@ from trainproof.model.data import Axis, Regime, Role, Series, Split
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
 from trainproof.model.rule import Doc, Variant
 
+from .beginning import Beginning, beginning
 from .examples import falling, series, view
 from .interface import Bound, Companions, Each, Example, Which, rule, where
-from .shape import cost_profile, fell, first_improved, higher_is_better, improved, rose
+from .shape import (
+    UNMISTAKABLE,
+    cost_profile,
+    fell,
+    first_improved,
+    higher_is_better,
+    improved,
+    rose,
+)
 from .statistics import counting_error, median, profile, screen, stretches
 
 GAMES = (Regime.REINFORCEMENT, Regime.ADVERSARIAL)
 RISEN = 1.1
 """A held-out loss that ends at this multiple of its first evaluation got worse: only a metric that
 improved beyond doubt speaks against it."""
+
+SIGN_OF_FALL = 0.05
+"""Mann-Kendall p below which the evaluations may be falling."""
+
+SAME_SCALE = 2.0
+"""A held-out loss that ends at this multiple of the level at which training began may be averaged
+differently."""
 
 FEWEST = 6
 """Evaluations from which on one can say that nothing was gained."""
@@ -37,6 +54,7 @@ TRAINING = Companions(Role.LOSS, Split.TRAIN)
     " (limit {least:.0%}), the lowest is {best:.4g}, and no held-out metric improved.",
     needs={
         "loss": Each((Role.LOSS,), Split.EVAL, points=5, which=Which.PRINCIPAL),
+        "train": TRAINING,
         "metrics": METRICS,
     },
     measures={
@@ -47,7 +65,14 @@ TRAINING = Companions(Role.LOSS, Split.TRAIN)
         "kept": "last over first",
         "best": "the lowest evaluation",
         "first_at": "step of the first evaluation over the last step",
+        "p_fall": "one-sided Mann-Kendall p of a fall over the evaluations",
         "metric": "a held-out metric that improved",
+        "train": "the training loss of the same quantity",
+        "began": "its level at the start: its first row, or the median of the first five up to the"
+        " first evaluation where that is greater",
+        "most": "its greatest value",
+        "share": "last over began",
+        "factor": "best over most",
     },
     variants={
         "risen": Variant(
@@ -56,20 +81,43 @@ TRAINING = Companions(Role.LOSS, Split.TRAIN)
             " gave {first:.4g}, the last three no less than {lowest_late:.4g}.",
             "The median of the last three of {points} evaluations is {kept:.1%} of the first one,"
             " which came after {first_at:.0%} of the run; none lay below {once:.0%} of it.",
-        )
+        ),
+        "as-at-the-start": Variant(
+            Level.WARN,
+            "{series}, measured on held-out data, ends at {last:.4g}; {train} began at"
+            " {began:.4g}.",
+            "The median of the last three of {points} evaluations is {share:.1%} of the level at"
+            " which training began (limit {least:.0%}), the lowest is {best:.4g}; they do not fall"
+            " (Mann-Kendall p {p_fall:.2g}), and no held-out metric improved.",
+        ),
+        "far-above": Variant(
+            Level.WARN,
+            "{series}, measured on held-out data, is never below {best:.4g}, {factor:.3g} times"
+            " the greatest value of {train} ({most:.4g}), and does not fall.",
+            "{points} evaluations, the median of the last three {last:.4g} (from {apart:g} times on"
+            " it counts); Mann-Kendall p of a fall {p_fall:.2g}, and no held-out metric improved.",
+        ),
     },
     doc=Doc(
-        measures="The median of the last three evaluations of a held-out loss against the first.",
+        measures="The median of the last three evaluations of a held-out loss against the first,"
+        " and against the level at which the training loss of the same quantity began.",
         means="By this measure the run improved nothing that was not in its training data.",
         does_not_mean="That nothing was learned: a model that was good before may have been taught"
-        " something this loss does not measure.",
+        " something this loss does not measure. Nor that the two losses are averaged alike.",
         guards=(
             "Six evaluations at least, the first within the first tenth of the run: later ones"
             " may come after all of the progress. But a rise, by a fifth in each of the last three,"
             " is one from wherever it begins.",
             "One evaluation 5 % below the first, or a held-out metric that improved beyond doubt,"
             " makes it clean: what was lost again is judged by TP-OVERFIT. Where the loss ends"
-            " within 10 % of its start, a metric that ends three standard errors better does too.",
+            " within 10 % of its start, a metric that ends three standard errors better does too;"
+            " and so does a training loss whose first rows lie above the others, and 5 % or more"
+            " above the first evaluation: what was learned before it is a gain.",
+            "A fall that is small but certain (p below 0.001) is a gain of which nothing is said.",
+            "The level at which training began stands in for a first evaluation from five"
+            " evaluations on, where these show no sign of a fall (p above 0.05), none lies 5 %"
+            " below it, and they end at less than twice of it, or are all ten times the greatest"
+            " training loss: between the two, the losses may be averaged differently.",
             "Losses that are 0 or negative have no ratio: not judged.",
         ),
         references=(
@@ -81,7 +129,7 @@ TRAINING = Companions(Role.LOSS, Split.TRAIN)
     fires=Example(
         "ends where it began",
         view(
-            series("loss", falling(100)),
+            series("loss", falling(100, 2.0, 0.5)),
             series("eval_loss", [2.0, 2.1, 2.05, 2.2, 2.1, 2.15], [5, 20, 40, 60, 80, 100]),
         ),
     ),
@@ -92,6 +140,7 @@ TRAINING = Companions(Role.LOSS, Split.TRAIN)
 )
 def no_heldout_gain(
     loss: Series,
+    train: tuple[Series, ...],
     metrics: tuple[Series, ...],
     *,
     least: Annotated[float, Bound("share", "of the first evaluation: nothing gained", ge=0)] = 0.98,
@@ -100,32 +149,83 @@ def no_heldout_gain(
     ),
     start: Annotated[float, Bound("share", "of the run, within which the first lies", ge=0)] = 0.1,
     rise: Annotated[float, Bound("ratio", "to the first: a rise from wherever it is", ge=1)] = 1.2,
+    apart: Annotated[float, Bound("ratio", "to the greatest training loss: far above", ge=1)] = (
+        10.0
+    ),
 ) -> Outcome:
-    first, last = float(loss.values[0]), median(loss.values[-3:])
-    early = _share_before(loss)
+    seen = profile(loss)
     measured: dict[str, Value] = {
         "points": len(loss),
-        "first": first,
-        "last": last,
+        "first": float(loss.values[0]),
+        "last": median(loss.values[-3:]),
         "best": float(loss.values.min()),
-        "first_at": early,
+        "lowest_late": float(loss.values[-3:].min()),
+        "first_at": _share_before(loss),
+        "p_fall": seen.p_fall,
     }
     if not loss.values.min() > 0:
         return Undecided(measured, Skip.NEED_DEGENERATE)
-    measured["kept"] = last / first
-    if last < least * first or float(measured["best"]) < once * first:
-        return Clean(measured)
-    unclear = Skip.NEED_TOO_SHORT if len(loss) < FEWEST else Skip.START_MISSING
-    risen = early > start or len(loss) < FEWEST
-    measured["lowest_late"] = float(loss.values[-3:].min())
-    if risen and float(measured["lowest_late"]) < rise * first:
-        return Undecided(measured, unclear)
-    metric = first_improved(metrics)
-    if metric is None and last < RISEN * first:
-        metric = next(filter(_gained, metrics), None)
+    measured["kept"] = float(measured["last"]) / float(measured["first"])
+    begun = beginning(loss, train)
+    if begun is not None:
+        measured |= _compared(measured, begun)
+    variant = _by_beginning(measured, least, once, apart)
+    if not variant:
+        risen = float(measured["lowest_late"]) >= rise * float(measured["first"])
+        before = begun is not None and not risen and _left(begun, measured, once)
+        if before or _fell_below_first(measured, least, once):
+            return Clean(measured)
+        if seen.p_fall <= UNMISTAKABLE and seen.last < seen.first:
+            return Undecided(measured)
+        few, late = len(loss) < FEWEST, float(measured["first_at"]) > start
+        if (few or late) and not risen:
+            return Undecided(measured, Skip.NEED_TOO_SHORT if few else Skip.START_MISSING)
+        variant = "risen" if few or late else ""
+    metric = _better(metrics, float(measured["last"]) < RISEN * float(measured["first"]))
     if metric is not None:
         return Clean({**measured, "metric": metric.tag})
-    return Fired((Evidence(where(loss), measured, "risen" if risen else ""),))
+    return Fired((Evidence(where(loss), measured, variant),))
+
+
+def _compared(measured: Mapping[str, Value], begun: Beginning) -> dict[str, Value]:
+    return {
+        "train": begun.series,
+        "began": begun.level,
+        "most": begun.most,
+        "share": float(measured["last"]) / begun.level,
+        "factor": float(measured["best"]) / begun.most,
+    }
+
+
+def _by_beginning(measured: Mapping[str, Value], least: float, once: float, apart: float) -> str:
+    """What the evaluations are, seen from where training began: a variant, or ""."""
+    if "began" not in measured or float(measured["p_fall"]) < SIGN_OF_FALL:
+        return ""
+    if float(measured["factor"]) > apart:
+        return "far-above"
+    near = least <= float(measured["share"]) < SAME_SCALE
+    held = float(measured["best"]) >= once * float(measured["began"])
+    return "as-at-the-start" if near and held else ""
+
+
+def _fell_below_first(measured: Mapping[str, Value], least: float, once: float) -> bool:
+    """Whether the evaluations end below the first one, or were once."""
+    lower = float(measured["best"]) < once * float(measured["first"])
+    return lower or float(measured["kept"]) < least
+
+
+def _left(begun: Beginning, measured: Mapping[str, Value], once: float) -> bool:
+    """Whether training had gained before the first evaluation."""
+    return begun.left and float(measured["first"]) < once * begun.level
+
+
+def _better(metrics: tuple[Series, ...], near: bool) -> Series | None:
+    """A metric that improved beyond doubt or, where the loss ends ``near`` its start, by more
+    than its noise."""
+    metric = first_improved(metrics)
+    if metric is None and near:
+        metric = next(filter(_gained, metrics), None)
+    return metric
 
 
 def _gained(metric: Series) -> bool:

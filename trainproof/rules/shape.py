@@ -57,6 +57,9 @@ MULTIPLE = 1.5
 QUADRUPLED = 4.0
 """A rise to this multiple is none that a curve makes by wandering."""
 
+LEAST_TRAINING = 5
+"""Points that a training loss needs to be seen to fall."""
+
 NEVER_BY_CHANCE = 1e-4
 """Mann-Whitney p between the best and the last block: twenty blocks compete for best."""
 
@@ -262,6 +265,16 @@ def principal(losses: Iterable[Series]) -> Series | None:
 
 def first_improved(candidates: Iterable[Series]) -> Series | None:
     return next((one for one in candidates if improved(one)), None)
+
+
+def counterpart(loss: Series, train: Iterable[Series]) -> Series | None:
+    """The training series of the same quantity: total with total, a part with the same part."""
+    same = [
+        one
+        for one in train
+        if one.identity.component == loss.identity.component and len(one) >= LEAST_TRAINING
+    ]
+    return max(same, key=lambda one: (one.artifact == loss.artifact, len(one)), default=None)
 
 
 @dataclass(frozen=True, slots=True)
