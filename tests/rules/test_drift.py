@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,7 @@ from trainproof.model.outcome import Cell, Level, Skip, State
 from trainproof.model.rule import SubjectKind
 from trainproof.model.tensors import Depth, Group, OptimizerState
 from trainproof.rules import REGISTRY
-from trainproof.rules.saved_examples import drifted, saved, tensor, twin
+from trainproof.rules.saved_examples import counted, drifted, saved, tensor, twin
 
 MOVED = {"change": Change.MOVED, "share": 0.9}
 
@@ -203,33 +204,51 @@ def test_a_half_matrix_that_was_not_compared_leaves_it_open() -> None:
 # --- averages
 
 
-def test_an_average_that_equals_the_weights_beside_it_is_none() -> None:
-    raw = moved("ema/fc.weight", group=Group.AVERAGE, crc=7)
-    cell = judge("TP-CKPT-EMA", drifted(moved("model/module.fc.weight", crc=7), raw))
-    assert level(cell) == (Level.WARN, "raw")
+def _raw() -> list[Twin]:
+    return [moved("model/module.w", crc=7), moved("swa/w", group=Group.AVERAGE, crc=7)]
 
 
-@pytest.mark.parametrize(("count", "state"), [(0, State.CLEAN), (1, State.FIRED)])
-def test_an_average_that_counts_nothing_yet_has_not_begun(count: int, state: State) -> None:
-    view = drifted(moved("model/w"), twin("swa/w", group=Group.AVERAGE))
-    assert judge("TP-CKPT-EMA", _counting(view, count)).state is state
+def _stuck() -> list[Twin]:
+    return [moved("model/w"), twin("swa/w", group=Group.AVERAGE)]
+
+
+@pytest.mark.parametrize(("made", "variant"), [(_raw, "raw-uncounted"), (_stuck, "uncounted")])
+def test_an_average_that_is_not_counted_may_not_have_begun(
+    made: Callable[[], list[Twin]], variant: str
+) -> None:
+    cell = judge("TP-CKPT-EMA", drifted(*made()))
+    assert level(cell) == (Level.INFO, variant)
+    assert measured(cell)["updates"] == -1
+
+
+@pytest.mark.parametrize(("before", "count"), [(0, 0), (4, 4)])
+@pytest.mark.parametrize("made", [_raw, _stuck])
+def test_an_average_that_counted_no_update_need_not_move(
+    made: Callable[[], list[Twin]], before: int, count: int
+) -> None:
+    view = drifted(*made(), counted("swa/n_averaged", count, before=before))
+    assert judge("TP-CKPT-EMA", view).state is State.CLEAN
 
 
 @pytest.mark.parametrize(("count", "state"), [(1, State.CLEAN), (2, State.FIRED)])
 def test_the_average_of_one_model_is_that_model(count: int, state: State) -> None:
-    raw = moved("swa/module.w", group=Group.AVERAGE, crc=7)
-    view = drifted(moved("model/w", crc=7), raw)
-    assert judge("TP-CKPT-EMA", _counting(view, count)).state is state
+    view = drifted(*_raw(), counted("swa/n_averaged", count, before=0))
+    assert judge("TP-CKPT-EMA", view).state is state
 
 
-def _counting(view: RunView, count: int) -> RunView:
-    """The same, with the count that torch keeps beside an average."""
-    assert view.checkpoint is not None
-    (file,) = view.checkpoint.files
-    fields = {"group": Group.AVERAGE, "dtype": "int64", "low": count, "high": count}
-    counter = tensor("swa/n_averaged", (), **fields)
-    counted = replace(file, tensors=(*file.tensors, counter))
-    return replace(view, checkpoint=replace(view.checkpoint, files=(counted,)))
+@pytest.mark.parametrize(
+    "name", ["swa/n_averaged", "ema/num_updates", "model_ema.num_updates", "updates"]
+)
+def test_updates_that_are_counted_must_move_the_average(name: str) -> None:
+    cell = judge("TP-CKPT-EMA", drifted(*_stuck(), counted(name, 9, before=2)))
+    assert level(cell) == (Level.WARN, "")
+    assert measured(cell)["updates"] == 7
+
+
+@pytest.mark.parametrize("name", ["ema/step", "weight_updates", "ema/optimization_step"])
+def test_steps_that_an_average_may_have_left_out_are_no_updates(name: str) -> None:
+    cell = judge("TP-CKPT-EMA", drifted(*_stuck(), counted(name, 9, before=2)))
+    assert level(cell) == (Level.INFO, "uncounted")
 
 
 def test_an_average_may_stand_still_while_the_weights_do() -> None:

@@ -19,7 +19,7 @@ from trainproof.model.tensors import Depth, Group, TensorInfo
 
 from .interface import Bound, Example, Missing, Need, Place, rule
 from .saved import UNREAD, Saved, is_float, named, place_of, settle, total, unopened
-from .saved_examples import drifted, tensor, twin
+from .saved_examples import counted, drifted, tensor, twin
 from .statistics import median
 
 _BUFFER = re.compile(
@@ -503,8 +503,8 @@ _AVERAGED = re.compile(r"^(model_)?(ema|swa|averaged?|shadow)(_model|_params)?[.
     title="The averaged weights are no average",
     level=Level.WARN,
     message="{tensors:The only averaged weight tensor|All {tensors:,} averaged weight tensors} in"
-    " {artifact} {tensors:is|are} bit by bit {tensors:that|those} of {reference}, while the"
-    " weights moved.",
+    " {artifact} {tensors:is|are} bit by bit {tensors:that|those} of {reference}, although"
+    " {updates:,} {updates:update|updates} of the average {updates:was|were} counted since.",
     evidence="{moved:,} weight {moved:tensor|tensors} changed; {apart}.",
     needs=_NEEDS,
     measures={
@@ -512,6 +512,8 @@ _AVERAGED = re.compile(r"^(model_)?(ema|swa|averaged?|shadow)(_model|_params)?[.
         "stuck": "of these, tensors that did not change",
         "raw": "averaged tensors that equal the weights of their own checkpoint",
         "moved": "weight tensors that changed",
+        "updates": "updates of the average between the two by its own count, -1 where it is not"
+        " counted",
         **REFERENCE,
     },
     variants={
@@ -519,28 +521,52 @@ _AVERAGED = re.compile(r"^(model_)?(ema|swa|averaged?|shadow)(_model|_params)?[.
             Level.WARN,
             "{raw:The only averaged weight tensor|All {raw:,} averaged weight tensors} in"
             " {artifact} {raw:is|are} bit by bit its weights, which moved since {reference}.",
-            "{moved:,} weight {moved:tensor|tensors} changed; {apart}.",
-        )
+            "{moved:,} weight {moved:tensor|tensors} changed, and {updates:,}"
+            " {updates:update|updates} of the average {updates:was|were} counted; {apart}.",
+        ),
+        "uncounted": Variant(
+            Level.INFO,
+            "{tensors:The only averaged weight tensor|All {tensors:,} averaged weight tensors} in"
+            " {artifact} {tensors:is|are} bit by bit {tensors:that|those} of {reference}, while the"
+            " weights moved.",
+            "{moved:,} weight {moved:tensor|tensors} changed; {apart}. No count says whether"
+            " averaging had begun.",
+        ),
+        "raw-uncounted": Variant(
+            Level.INFO,
+            "{raw:The only averaged weight tensor|All {raw:,} averaged weight tensors} in"
+            " {artifact} {raw:is|are} bit by bit its weights, which moved since {reference}.",
+            "{moved:,} weight {moved:tensor|tensors} changed; {apart}. No count says whether"
+            " averaging had begun.",
+        ),
     },
     doc=Doc(
         measures="Checksums of averaged weights (EMA, SWA) against those of the earlier checkpoint"
-        " and against the weights beside them.",
-        means="The average was never updated, or is a second name of the weights themselves: what"
+        " and against the weights beside them; and how many updates the average counted.",
+        means="The average is never updated, or is a second name of the weights themselves: what"
         " is evaluated is not what was meant.",
         does_not_mean="That averaging had to have begun: it may start late.",
         guards=(
             "The weights themselves must have moved.",
             "All averaged tensors must agree; one that does not settles it.",
-            "An AveragedModel of torch counts what it averaged (n_averaged): none before it begins,"
-            " and the average of one is that one.",
+            "WARN only where the average counts its updates (n_averaged of torch, num_updates,"
+            " updates) and counted some between the two. An average that starts late is the"
+            " weights of the start, or a copy of the present ones, until then: without a count it"
+            " is INFO.",
+            "The average of one model is that one.",
         ),
-        references=("MultimediaTechLab/YOLO #97; waifu-diffusion #31; Samudra #282",),
+        references=(
+            "MultimediaTechLab/YOLO #97; waifu-diffusion #31; Samudra #282",
+            "torch documentation, AveragedModel: n_averaged; diffusers, EMAModel:"
+            " update_after_step",
+        ),
     ),
     fires=Example(
-        "the average stands still",
+        "the average stands still, and counts",
         drifted(
             twin("model/fc.weight", Change.MOVED, share=0.9),
             twin("ema/fc.weight", group=Group.AVERAGE),
+            counted("ema/n_averaged", 5, before=2),
         ),
     ),
     silent=Example(
@@ -560,32 +586,47 @@ def average(checkpoint: Checkpoint, drift: Drift) -> Outcome:
     ]
     moved, stuck = _which(_weights(drift), Change.MOVED), _which(averaged, Change.SAME)
     raw = _raw(averaged, checkpoint)
+    count, before = _averaged(checkpoint), _averaged(drift.before)
+    updates = None if count is None or before is None else max(count - before, 0)
     measured: dict[str, Value] = {
         "tensors": len(averaged),
         "stuck": len(stuck),
         "raw": raw,
         "moved": len(moved),
+        "updates": -1 if updates is None else updates,
         **_between_them(drift),
     }
     found = []
-    counted = _averaged(checkpoint)
-    if averaged and moved and len(stuck) == len(averaged) and counted != 0:
-        found.append(Evidence(place_of(averaged[0].tensor), measured))
-    elif averaged and moved and raw == len(averaged) and counted not in (0, 1):
-        found.append(Evidence(place_of(averaged[0].tensor), measured, "raw"))
     there = bool(averaged and moved)
+    if there and updates != 0:
+        where = place_of(averaged[0].tensor)
+        if len(stuck) == len(averaged):
+            found.append(Evidence(where, measured, "uncounted" if updates is None else ""))
+        elif raw == len(averaged) and count != 1:
+            found.append(Evidence(where, measured, "raw-uncounted" if updates is None else "raw"))
     pair = _Pair(checkpoint, drift)
     return pair.settle(found, measured, _unknown(averaged), Depth.INTEGRITY, there=there)
 
 
-def _averaged(checkpoint: Checkpoint) -> int | float | None:
-    """How many models were averaged, by torch's own count; None where it is not there."""
-    counts = (
+_COUNT = re.compile(
+    r"(?:(?:^|.*[/._])(?:ema|swa|averaged?)(?:[/._].*)?[/.])(?:n_averaged|num_updates|updates)"
+    r"|updates"
+)
+"""Names of what counts the updates of an average, and no others: ``step`` and its like count those
+that are put off too."""
+
+
+def _averaged(checkpoint: Checkpoint) -> int | None:
+    """How many times the average was updated, by the count beside it; None without one."""
+    counts: list[object] = [
         one.stats.max
         for one in checkpoint.tensors
-        if one.group is Group.AVERAGE and one.name.endswith("n_averaged") and one.stats is not None
-    )
-    return next(counts, None)
+        if one.stats is not None and one.stats.elements == 1 and _COUNT.fullmatch(one.name)
+    ]
+    for file in checkpoint.files:
+        counts += (one.value for one in file.facts.scalars if _COUNT.fullmatch(one.name))
+    whole = (one for one in counts if isinstance(one, int | float) and 0 <= one < _MAX_STEP)
+    return max(map(int, whole), default=None)
 
 
 def _raw(averaged: Sequence[Twin], checkpoint: Checkpoint) -> int:

@@ -136,6 +136,13 @@ def twin(
     )
 
 
+def counted(name: str, count: int, *, before: int) -> Twin:
+    """What an average counts, now and before."""
+    fields: dict[str, Any] = {"dtype": "int64", "group": Group.AVERAGE}
+    earlier = tensor(name, (), low=before, high=before, **fields)
+    return twin(name, Change.MOVED, before=earlier, shape=(), low=count, high=count, **fields)
+
+
 def drifted(
     *twins: Twin,
     added: Sequence[TensorInfo] = (),
