@@ -176,6 +176,106 @@ def test_a_step_that_counts_batches_of_each_epoch_is_one_execution() -> None:
     assert view.rewinds == ()
 
 
+def evaluated(
+    steps: Sequence[int], lines: Sequence[int], *, by_wall: bool = False
+) -> tuple[Column, Column]:
+    """40 rows whose steps start over in the middle, and evaluations at these lines, or so many
+    seconds later."""
+    loss = column("loss", falling(40, noise=0), [*range(1, 21)] * 2)
+    held = column("val_loss", [3.0 - 0.1 * i for i in range(len(steps))], steps)
+    if by_wall:
+        loss = replace(loss, lines=None, walls=1e9 + np.arange(1, 41))
+        return loss, replace(held, lines=None, walls=1e9 + np.asarray(lines, np.float64))
+    return loss, replace(held, lines=np.asarray(lines))
+
+
+@pytest.mark.parametrize("by_wall", [False, True])
+def test_a_count_that_starts_over_while_training_goes_on_is_told(by_wall: bool) -> None:
+    columns = evaluated([20, 20], [20, 40], by_wall=by_wall)
+    view = assemble("r", [reading("r/log", *columns)])
+    assert shape(view) == [[("loss", 40, 1, 40), ("val_loss", 2, 20, 40)]]
+    (rewind,) = view.rewinds
+    assert (rewind.from_step, rewind.to_step, rewind.resume) == (20, 1, False)
+    assert (rewind.counted_as, rewind.judged_at) == (21, 21)
+    assert rewind.line == (None if by_wall else 21)
+
+
+@pytest.mark.parametrize("by_wall", [False, True])
+def test_what_is_evaluated_before_the_first_row_belongs_to_what_follows(by_wall: bool) -> None:
+    end_and_start = [(10, 10), (20, 20.2), (0, 20.5), (10, 30), (20, 40)]
+    steps, lines = zip(*end_and_start, strict=True)
+    loss, held = evaluated(steps, lines, by_wall=by_wall)
+    if not by_wall:
+        held = replace(held, lines=np.array([20, 41, 42, 60, 80]))
+        loss = replace(loss, lines=np.array([*range(2, 42, 2), *range(43, 83, 2)]))
+    (on,) = assemble("r", [reading("r/log", loss, held)]).attempts
+    assert on.series[1].steps.tolist() == [10, 20, 20, 30, 40]
+    over = replace(loss, values=np.array(falling(20) * 2))
+    first, second = assemble("r", [reading("r/log", over, held)]).attempts
+    assert first.series[1].steps.tolist() == [10, 20]
+    assert second.series[1].steps.tolist() == [0, 10, 20]
+
+
+@pytest.mark.parametrize(
+    ("rate", "attempts"), [(range(40, 0, -1), 1), ([*range(20, 0, -1)] * 2, 2)]
+)
+def test_the_learning_rate_tells_where_the_loss_does_not(
+    rate: Sequence[int], attempts: int
+) -> None:
+    steps = [*range(1, 21)] * 2
+    columns = (column("loss", [2.0, 2.1, 1.9, 2.05] * 10, steps), column("lr", rate, steps))
+    assert len(assemble("r", [reading("r/log", *columns)]).attempts) == attempts
+
+
+def test_what_is_learned_tells_executions_apart_before_times_do() -> None:
+    steps = [*range(1, 31)] * 2
+    accuracy = column("accuracy", [0.03 * i for i in range(30)] * 2, steps)
+    seconds = column("data_time", [0.5] * 30 + [0.1] * 30 + [0.1], [*steps, 31])
+    assert len(assemble("r", [reading("r/log", seconds, accuracy)]).attempts) == 2
+
+
+def test_an_epoch_column_that_rises_where_the_step_falls_keeps_the_note_away() -> None:
+    steps = [*range(1, 21)] * 2
+    columns = (column("loss", falling(40, noise=0), steps), column("epoch", [0] * 20 + [1] * 20))
+    view = assemble("r", [reading("r/log", *columns)])
+    assert (shape(view), view.rewinds) == ([[("loss", 40, 1, 40)]], ())
+
+
+def process(path: str, *columns: Column, wall: float) -> Reading:
+    """An event file of one process."""
+    events = (replace(c, lines=None, walls=wall + np.arange(len(c))) for c in columns)
+    return reading(path, *events, reader="tfevents")
+
+
+def test_a_file_that_counts_anew_and_whose_loss_goes_on_is_the_same_execution() -> None:
+    loss = falling(60, noise=0)
+    files = [
+        process(
+            f"r/events.{i}",
+            column("loss", loss[20 * i : 20 * i + 20]),
+            column("val_loss", [3.0 - i], [20]),
+            wall=(i + 1) * 1e9,
+        )
+        for i in range(3)
+    ]
+    view = assemble("r", files)
+    assert shape(view) == [[("loss", 60, 1, 60), ("val_loss", 3, 20, 60)]]
+    assert view.series[0].values.tolist() == loss
+    told = [(r.artifact, r.to_step, r.resume, r.counted_as) for r in view.rewinds]
+    assert told == [("r/events.1", 1, False, 21), ("r/events.2", 1, False, 41)]
+
+
+def test_files_of_which_some_hold_no_loss_of_training_count_for_themselves() -> None:
+    loss = falling(40, noise=0)
+    files = [
+        process(f"r/{split}/events.{i}", column(tag, loss[20 * i : 20 * i + 20]), wall=i * 1e9 + j)
+        for i in range(2)
+        for j, (split, tag) in enumerate((("train", "loss"), ("validation", "loss")))
+    ]
+    view = assemble("r", files)
+    assert [len(attempt.series) for attempt in view.attempts] == [2, 2]
+
+
 def test_steps_that_often_fall_back_are_no_clock() -> None:
     steps = [s for i in range(20) for s in (i * 10 + 8, i * 10 + 4)]
     view = assemble("r", [reading("r/log", column("loss", falling(40), steps))])

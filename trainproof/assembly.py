@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from enum import Enum
 from functools import reduce
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -17,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .counting import Clock, Course, Fall, cadence, course, falls, meanings
 from .model.artifact import Artifact, Kind
 from .model.data import (
     Attempt,
@@ -57,9 +57,6 @@ Tolerance = tuple[float, float]
 FLOAT32: Tolerance = (1e-5, 1e-12)
 ROUNDED: Tolerance = (5e-3, 5.1e-5)
 """Three significant digits, or four behind the point."""
-
-LOOK = 5
-"""Points on either side of a fall that say whether the loss starts over."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,98 +200,70 @@ def _name(series: Series) -> Name:
 # --- segments within one artifact ------------------------------------------------------------
 
 
-class _Fall(Enum):
-    """What a step that is less than the one before it means."""
-
-    RESUME = "training went on from an earlier step"
-    RESTART = "another execution begins"
-    COUNTER = "the step counts batches and starts over with each epoch"
-
-
 def _pieces(reading: Reading, series: tuple[Series, ...], rewinds: list[Rewind]) -> Iterator[Piece]:
     """Split one artifact where its steps start over; drop what a resume redid."""
     if not series:
         return
     clock = max(series, key=_clock_rank)
-    falls = _falls(clock.steps)
-    if not len(falls) or len(falls) > 3 + NOISE_FALLS * len(clock):
+    at = falls(clock.steps).tolist()
+    if not at or len(at) > 3 + NOISE_FALLS * len(clock):
         yield Piece(reading.artifact, series)
         return
     epochs = next((c for c in reading.columns if classify(c.tag).role is Role.EPOCH), None)
-    counters: list[int] = []
-    cuts: list[int] = []
-    for at in falls.tolist():
-        match _fall(clock, cuts[-1] if cuts else 0, at, epochs):
-            case _Fall.COUNTER:
-                counters.append(at)
-            case kind:
-                rewinds.append(_rewind(clock, at, resume=kind is _Fall.RESUME))
-                if kind is _Fall.RESTART:
-                    cuts.append(at)
+    found = list(zip(at, meanings(Clock(clock, _rate(series, clock), epochs), at), strict=True))
+    counters = [position for position, fall in found if fall in (Fall.COUNTER, Fall.ANEW)]
+    cuts = [position for position, fall in found if fall is Fall.RESTART]
     unrolled = tuple(_unrolled(one, clock, counters) for one in series)
-    clock = unrolled[series.index(clock)]
-    yield from (Piece(reading.artifact, part) for part in _split(unrolled, clock, cuts))
+    counted = unrolled[series.index(clock)]
+    rewinds += (
+        _rewind(clock, counted, position, fall)
+        for position, fall in found
+        if fall is not Fall.COUNTER
+    )
+    yield from (Piece(reading.artifact, part) for part in _split(unrolled, counted, cuts))
 
 
-def _clock_rank(series: Series) -> tuple[bool, bool, int]:
-    return (series.role is Role.LOSS, series.split is Split.TRAIN, len(series))
+def _rate(series: Iterable[Series], clock: Series) -> Floats | None:
+    """The learning rate at the points of the clock, where it is logged there."""
+    rates = (one for one in series if one.role is Role.LR and len(one) == len(clock))
+    return next(
+        (
+            one.values
+            for one in rates
+            if np.array_equal(one.steps, clock.steps) and np.isfinite(one.values).all()
+        ),
+        None,
+    )
 
 
-def _falls(steps: Ints) -> Ints:
-    """Positions at which the step is less than the one before."""
-    return np.flatnonzero(steps[1:] < steps[:-1]) + 1
+def _clock_rank(series: Series) -> tuple[bool, bool, bool, int]:
+    """What is learned tells one execution from another; times and counts do not."""
+    is_loss = series.role is Role.LOSS
+    learned = is_loss or series.role in (Role.METRIC, Role.REWARD)
+    return (is_loss, series.split is Split.TRAIN and is_loss, learned, len(series))
 
 
-def _fall(clock: Series, begin: int, at: int, epochs: Column | None) -> _Fall:
-    steps = clock.steps[begin:at]
-    first, to = int(steps[0]), int(clock.steps[at])
-    if epochs is not None and _epoch_goes_on(epochs, clock, at):
-        return _Fall.COUNTER
-    if to > first + _cadence(steps):
-        return _Fall.RESUME
-    return _Fall.RESTART if _starts_over(clock.values, begin, at) else _Fall.COUNTER
-
-
-def _cadence(steps: Ints) -> float:
-    return max(0.0, float(np.median(np.diff(steps)))) if len(steps) > 1 else 0.0
-
-
-def _epoch_goes_on(epochs: Column, clock: Series, at: int) -> bool:
-    """Whether the epoch column rises where the step falls."""
-    lines, own = clock.column.lines, epochs.lines
-    if lines is None or own is None:
-        return len(epochs) == len(clock) and bool(epochs.values[at] > epochs.values[at - 1])
-    after = int(np.searchsorted(own, lines[at], "right")) - 1
-    before = int(np.searchsorted(own, lines[at - 1], "right")) - 1
-    return before >= 0 and bool(epochs.values[after] > epochs.values[before])
-
-
-def _starts_over(values: Floats, begin: int, at: int) -> bool:
-    """Whether the values after ``at`` are nearer to those at ``begin`` than to those before."""
-    start = float(np.median(values[begin : min(begin + LOOK, at)]))
-    before = float(np.median(values[max(begin, at - LOOK) : at]))
-    after = float(np.median(values[at : at + LOOK]))
-    if start == before:
-        return True
-    return not abs(after - before) < abs(after - start)  # NaN: starts over
-
-
-def _rewind(clock: Series, at: int, *, resume: bool) -> Rewind:
+def _rewind(clock: Series, counted: Series, at: int, fall: Fall) -> Rewind:
+    """``counted``: the clock with steps that go on where the count starts over."""
     return Rewind(
-        clock.artifact, int(clock.steps[at - 1]), int(clock.steps[at]), resume, clock.line(at)
+        clock.artifact,
+        int(clock.steps[at - 1]),
+        int(clock.steps[at]),
+        fall is Fall.RESUME,
+        clock.line(at),
+        int(counted.steps[at]) if fall is Fall.ANEW else None,
     )
 
 
 def _unrolled(series: Series, clock: Series, counters: Sequence[int]) -> Series:
-    """With the batches of earlier epochs added to a step that counts within one."""
+    """With the steps of what went before added to a count that starts over."""
     if not counters:
         return series
-    cadence = max(1, round(_cadence(clock.steps)))
-    lost = [int(clock.steps[at - 1] - clock.steps[at]) + cadence for at in counters]
+    distance = max(1, round(cadence(clock.steps)))
+    lost = [int(clock.steps[at - 1] - clock.steps[at]) + distance for at in counters]
     added = np.concatenate([[0], np.cumsum(lost)])
     passed = np.searchsorted(_edges(series, clock, counters), np.arange(len(series)), "right")
-    column = replace(series.column, steps=series.steps + added[passed])
-    return replace(series, column=column)
+    return _moved(series, added[passed])
 
 
 def _split(
@@ -313,14 +282,28 @@ def _cut(series: Series, clock: Series, cuts: Sequence[int]) -> Iterator[Series]
 
 
 def _edges(series: Series, clock: Series, at: Sequence[int]) -> Ints:
-    """Positions in ``series`` that stand for the positions ``at`` in the clock: by source line
-    where there are lines, else at the falls of the series itself."""
+    """Positions in ``series`` that stand for the positions ``at`` in the clock: by source line or
+    by wall clock where there are such, else at the falls of the series itself. What is evaluated
+    before the first row of an execution stands between two rows of the clock: its own fall says
+    where it belongs."""
+    after = np.asarray(at, np.int64)
     if series.column is clock.column:
-        return np.asarray(at, np.int64)
-    if series.column.lines is not None and clock.column.lines is not None:
-        return np.searchsorted(series.column.lines, clock.column.lines[list(at)])
-    own = _falls(series.steps)[: len(at)]
-    return np.concatenate([own, np.full(len(at) - len(own), len(series), np.int64)])
+        return after
+    own = falls(series.steps)
+    for mine, others in (
+        (series.column.lines, clock.column.lines),
+        (series.column.walls, clock.column.walls),
+    ):
+        if mine is not None and others is not None and _rises(mine) and _rises(others):
+            begin = np.searchsorted(mine, others[after - 1], "right")
+            fall = np.append(own, len(series))[np.searchsorted(own, begin)]
+            edges: Ints = np.minimum(fall, np.searchsorted(mine, others[after]))
+            return edges
+    return np.concatenate([own, np.full(len(at), len(series), np.int64)])[: len(at)]
+
+
+def _rises(places: Ints | Floats) -> bool:
+    return bool((places[1:] >= places[:-1]).all())
 
 
 def _monotone(series: Series) -> Series:
@@ -424,13 +407,35 @@ def _join(group: list[Piece], piece: Piece, rewinds: list[Rewind]) -> bool:
     clash = _clash(earlier, piece)
     if clash is not None:
         before, after = clash
-        if before.artifact == after.artifact or after.steps[0] <= _second(before):
-            if before.artifact != after.artifact:
-                rewinds.append(_between(before, after, resume=False))
+        if before.artifact == after.artifact:
             return False
-        rewinds.append(_between(before, after, resume=True))
+        resume = bool(after.steps[0] > _second(before))
+        added = 0 if resume else _added(earlier, piece)
+        rewinds.append(_between(before, after, resume, added))
+        if not resume and not added:
+            return False
+        piece = replace(piece, series=tuple(_moved(one, added) for one in piece.series))
     group.append(piece)
     return True
+
+
+def _added(earlier: Sequence[Piece], piece: Piece) -> int:
+    """What the steps of ``piece`` are to be raised by because training went on in this file and
+    counts anew; 0 where another execution began. Only a loss that certainly goes on tells, and only
+    where each file holds it: otherwise its steps say nothing about the other files."""
+    after = max(piece.series, key=_clock_rank)
+    parts = [p.names[_name(after)] for p in earlier if _name(after) in p.names]
+    if after.role is not Role.LOSS or after.split is not Split.TRAIN or len(parts) < len(earlier):
+        return 0
+    if course(np.concatenate([one.values for one in parts]), after.values) is not Course.GOES_ON:
+        return 0
+    before = parts[-1].steps
+    return int(before[-1] - after.steps[0]) + max(1, round(cadence(before)))
+
+
+def _moved(series: Series, steps: int | Ints) -> Series:
+    """With these numbers added to its steps."""
+    return replace(series, column=replace(series.column, steps=series.steps + steps))
 
 
 def _sequential(before: Piece, after: Piece) -> bool:
@@ -474,8 +479,16 @@ def _second(series: Series) -> int:
     return int(series.steps[min(1, len(series) - 1)])
 
 
-def _between(before: Series, after: Series, *, resume: bool) -> Rewind:
-    return Rewind(after.artifact, int(before.steps[-1]), int(after.steps[0]), resume, after.line(0))
+def _between(before: Series, after: Series, resume: bool, added: int) -> Rewind:
+    begin = int(after.steps[0])
+    return Rewind(
+        after.artifact,
+        int(before.steps[-1]),
+        begin,
+        resume,
+        after.line(0),
+        begin + added if added else None,
+    )
 
 
 def _merged(group: Sequence[Piece]) -> Iterator[Series]:

@@ -21,7 +21,10 @@ def test_a_run_as_a_whole() -> None:
         skips={"TP-SPIKE": Skip.NEED_ABSENT, "TP-LR-ZERO": Skip.NEED_ABSENT},
         root="runs",
         segments=(Segment(0, 10, 60, superseded=True), Segment(1, 10, 100)),
-        rewinds=(RewindEntry(LOG.path, 60, 10, resume=False, line=7),),
+        rewinds=(
+            RewindEntry(LOG.path, 60, 10, resume=False, line=7),
+            RewindEntry(LOG.path, 100, 10, resume=False, line=17, counted_as=110),
+        ),
         series=(
             series(),
             series("val_loss", split="eval", segment=1, nonfinite=2, also_in=("a/tb",)),
@@ -47,6 +50,7 @@ Attempts
   1: steps 10 to 60, replaced by a later one
   2: steps 10 to 100
   a/log.jsonl:7: started over at step 10 after step 60
+  a/log.jsonl:17: counted from step 10 again (taken for 110) after step 100
 
 Declared by the run
   framework=hf, seed=42

@@ -231,6 +231,31 @@ def test_resumes_that_cost_a_tenth_of_the_run_are_a_warning() -> None:
     assert cell.hits[0].evidence.measured["redone"] == 180
 
 
+def test_what_each_of_several_executions_did_again_is_no_greater_for_their_number() -> None:
+    back = tuple(Rewind("log.jsonl", 560, 500, True) for _ in range(2))
+    one = view(
+        series("loss", falling(100), range(10, 1001, 10)),
+        rewinds=back,
+        earlier=[Attempt(0, (series("loss", falling(100), range(10, 1001, 10)),))],
+    )
+    cell = judge("TP-LOG-REWIND", one)
+    assert level(cell) == (Level.INFO, "resumed")
+    assert cell.hits[0].evidence.measured["share"] == 0.06
+
+
+def test_a_count_that_starts_over_in_one_execution_is_a_note_that_says_how_it_was_read() -> None:
+    anew = Rewind("log.jsonl", 500, 10, False, 51, counted_as=510)
+    one = view(series("loss", falling(100), range(10, 1001, 10)), rewinds=(anew,))
+    cell = judge("TP-LOG-REWIND", one)
+    assert level(cell) == (Level.INFO, "anew")
+    told = prose(cell)
+    assert told.message == (
+        "log.jsonl starts its count over 1 time(s): after step 500 comes step 10."
+    )
+    assert "step 10 stands for step 510" in told.evidence
+    assert cell.hits[0].evidence.where.line == 51
+
+
 def test_a_file_that_goes_on_where_another_ended_is_clean() -> None:
     cell = judge("TP-LOG-REWIND", went_back(Rewind("log.jsonl", 500, 510, True)))
     assert is_clean(cell)

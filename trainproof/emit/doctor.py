@@ -10,6 +10,7 @@ from trainproof.model.report import (
     CheckDetail,
     FailOn,
     Report,
+    RewindEntry,
     RuleEntry,
     SeriesSummary,
     SubjectReport,
@@ -124,10 +125,15 @@ def _course(style: Style, subject: SubjectReport) -> Iterator[str]:
     yield from _more(len(subject.segments) - NAMES)
     for rewind in subject.rewinds[:NAMES]:
         place = f"{rewind.path}:{rewind.line}" if rewind.line else rewind.path
-        how = "resumed" if rewind.resume else "started over"
-        told = f"{place}: {how} at step {rewind.to_step} after step {rewind.from_step}"
+        told = f"{place}: {_went_back(rewind)} after step {rewind.from_step}"
         yield from style.wrap(told, "  ", "    ")
     yield from _more(len(subject.rewinds) - NAMES)
+
+
+def _went_back(rewind: RewindEntry) -> str:
+    if rewind.counted_as is not None:
+        return f"counted from step {rewind.to_step} again (taken for {rewind.counted_as})"
+    return f"{'resumed' if rewind.resume else 'started over'} at step {rewind.to_step}"
 
 
 def _kept(style: Style, subject: SubjectReport) -> Iterator[str]:

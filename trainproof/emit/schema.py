@@ -203,6 +203,8 @@ DESCRIPTIONS: Mapping[str, str] = {
     "RewindEntry.to_step": "The step after it.",
     "RewindEntry.resume": "Whether training went on from an earlier saved step.",
     "RewindEntry.line": "1-based line; null where the file has no lines.",
+    "RewindEntry.counted_as": "The step that to_step is taken for where the count starts over and"
+    " training goes on; null elsewhere.",
     "RuleEntry.id": "Its stable id.",
     "RuleEntry.family": "Rules about the same matter share a family.",
     "RuleEntry.title": "What it finds.",

@@ -85,7 +85,9 @@ def subject_report(
         artifacts=result.artifacts,
         segments=result.segments,
         rewinds=tuple(
-            RewindEntry(printable(r.artifact), r.from_step, r.to_step, r.resume, r.line)
+            RewindEntry(
+                printable(r.artifact), r.from_step, r.to_step, r.resume, r.line, r.counted_as
+            )
             for r in result.rewinds
         ),
         series=result.series,

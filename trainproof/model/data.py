@@ -293,7 +293,9 @@ class Rewind:
     another file.
 
     ``resume``: training went on from a saved step; steps that were done again replace the first
-    ones. Otherwise a new attempt (or another run) begins.
+    ones. ``counted_as``: the count starts over while training goes on, with an epoch
+    or after a resume, and ``to_step`` stands for this one. Otherwise a new attempt (or another
+    run) begins.
     """
 
     artifact: str
@@ -301,11 +303,17 @@ class Rewind:
     to_step: int
     resume: bool
     line: int | None = None
+    counted_as: int | None = None
 
     @property
     def back(self) -> bool:
-        """Whether steps were done again."""
+        """Whether the step falls."""
         return self.to_step <= self.from_step
+
+    @property
+    def judged_at(self) -> int:
+        """The step of the first row after it in the series that rules see."""
+        return self.to_step if self.counted_as is None else self.counted_as
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -310,6 +310,7 @@ class RewindEntry:
     to_step: int
     resume: bool
     line: int | None = None
+    counted_as: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -478,7 +478,9 @@ def _share(unit: str, last: int, planned: float | None, source: str) -> dict[str
         "count": "places in the file at which the step falls",
         "attempts": "executions that the run is judged as",
         "redone": "steps that were done again after a resume",
-        "share": "these over the last step",
+        "share": "these over the last steps of all executions",
+        "counted_as": "the step that the first row after it is taken for, where the executions are"
+        " not told apart",
     },
     variants={
         "resumed": Variant(
@@ -494,14 +496,24 @@ def _share(unit: str, last: int, planned: float | None, source: str) -> dict[str
             "{redone} steps were done again ({share:.1%} of the run, limit {much:.0%}); the later"
             " rows are judged.",
         ),
+        "anew": Variant(
+            Level.INFO,
+            "{artifact} starts its count over {count} time(s): after step {last_step} comes step"
+            " {first_step}.",
+            "The values go on there, or the learning rate where they do not tell: judged as one"
+            " execution in which step {first_step} stands for step {counted_as}. It may be the next"
+            " epoch, a resume, or another run.",
+        ),
     },
     doc=Doc(
         measures="Places at which the logged step falls, and how many steps were done again.",
         means="The file holds a resume, or several executions. They are told apart before any rule"
-        " is applied.",
+        " is applied, by the level of the loss, or the learning rate, before and after.",
         does_not_mean="That a resume restored everything: the optimizer's state is not in a log.",
         guards=(
-            "A step that starts anew each epoch is no rewind.",
+            "A step that starts over with each epoch is no rewind: where a logged epoch rises, or"
+            " the count starts over three times or more after equally many steps and no loss starts"
+            " over with it.",
             "A resume that repeats less than a tenth of the run is a note.",
         ),
         references=(
@@ -524,8 +536,8 @@ def rewound(
     rewinds = [one for one in run.rewinds if one.back]
     if not rewinds:
         return Clean({"count": 0, "attempts": attempts})
-    last = max((int(one.steps[-1]) for one in run.series), default=0)
-    evidence = (_went_back(group, attempts, last, much) for group in _grouped(rewinds))
+    whole = sum(max(int(one.steps[-1]) for one in attempt.series) for attempt in run.attempts)
+    evidence = (_went_back(group, attempts, whole, much) for group in _grouped(rewinds))
     return Fired(tuple(evidence)[:LISTED])
 
 
@@ -535,17 +547,20 @@ def _grouped(rewinds: Iterable[Rewind]) -> Iterator[list[Rewind]]:
         yield list(group)
 
 
-def _place(rewind: Rewind) -> tuple[str, bool]:
-    return rewind.artifact, rewind.resume
+def _place(rewind: Rewind) -> tuple[str, bool, bool]:
+    return rewind.artifact, rewind.resume, rewind.counted_as is not None
 
 
-def _went_back(group: list[Rewind], attempts: int, last: int, much: float) -> Evidence:
+def _went_back(group: list[Rewind], attempts: int, whole: int, much: float) -> Evidence:
+    """``whole``: steps of all executions."""
     first = group[0]
     redone = sum(one.from_step - one.to_step for one in group) if first.resume else 0
-    share = redone / last if last > 0 else 0.0
+    share = redone / whole if whole > 0 else 0.0
     variant = ("costly" if share > much else "resumed") if first.resume else ""
     place = Where(
         first.artifact, first_step=first.to_step, last_step=first.from_step, line=first.line
     )
     measured = {"count": len(group), "attempts": attempts, "redone": redone, "share": share}
+    if first.counted_as is not None:
+        return Evidence(place, measured | {"counted_as": first.counted_as}, "anew")
     return Evidence(place, measured, variant)

@@ -1,0 +1,168 @@
+"""What it means where the step count of a log falls. Pure.
+
+A step that is less than the one before it is a resume from an earlier step, another execution, a
+counter that starts over with each epoch, or a resume that counts anew: only what is logged beside
+it tells which, and sometimes nothing does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from .model.data import Axis, Column, Floats, Ints, Series
+from .rules.statistics import MEDIAN_ERROR, median, noise
+
+LOOK = 5
+"""Points on either side of a fall that say whether a curve starts over, at most."""
+
+CLEAR = 3.0
+"""Standard errors between two levels that are certainly apart."""
+
+NEARER = 0.25
+"""Distance to the nearer level, over that to the other, below which a curve certainly is there."""
+
+EPOCHS = 3
+"""Falls at equal distances from which on a count is that of the rows of an epoch."""
+
+ALIKE = 0.05
+"""Difference of the lengths of two epochs, over the length."""
+
+
+class Fall(Enum):
+    """What a step that is less than the one before it means."""
+
+    RESUME = "training went on from an earlier step"
+    RESTART = "another execution begins"
+    COUNTER = "the step counts rows and starts over with each epoch"
+    ANEW = "the count starts over and training goes on: with an epoch, or after a resume"
+
+
+class Course(Enum):
+    """How a curve goes on where the step count starts over."""
+
+    STARTS_OVER = "at the level at which it began"
+    GOES_ON = "at the level which it had reached"
+    UNCLEAR = "the two levels are too near to tell"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clock:
+    """The series whose steps are believed, and what is logged beside it: the learning rate, finite
+    and at the same points, and the epochs."""
+
+    series: Series
+    rate: Floats | None = None
+    epochs: Column | None = None
+
+    @property
+    def steps(self) -> Ints:
+        return self.series.steps
+
+
+def falls(steps: Ints) -> Ints:
+    """Positions at which the step is less than the one before."""
+    return np.flatnonzero(steps[1:] < steps[:-1]) + 1
+
+
+def cadence(steps: Ints) -> float:
+    """Usual distance between two rows, in steps."""
+    return max(0.0, median(np.diff(steps).astype(np.float64))) if len(steps) > 1 else 0.0
+
+
+def meanings(clock: Clock, at: Sequence[int]) -> list[Fall]:
+    """Of each of these positions."""
+    counts_epochs = _counts_epochs(clock, at)
+    found: list[Fall] = []
+    begin = 0
+    for position in at:
+        fall = _meaning(clock, begin, position, counts_epochs=counts_epochs)
+        begin = position if fall is Fall.RESTART else begin
+        found.append(fall)
+    return found
+
+
+def _meaning(clock: Clock, begin: int, at: int, *, counts_epochs: bool) -> Fall:
+    if _epoch_change(clock, at) > 0:
+        return Fall.COUNTER
+    if not _from_start(clock.steps, begin, at):
+        return Fall.RESUME
+    if counts_epochs:
+        return Fall.COUNTER
+    return Fall.RESTART if _is_another(clock, begin, at) else Fall.ANEW
+
+
+def _from_start(steps: Ints, begin: int, at: int) -> bool:
+    return bool(steps[at] <= steps[begin] + cadence(steps[begin:at]))
+
+
+def _counts_epochs(clock: Clock, at: Sequence[int]) -> bool:
+    """Whether all falls are those of a count that starts over with each epoch: there are several,
+    after equally many steps, and no loss that starts over."""
+    if len(at) < EPOCHS or clock.series.column.axis is Axis.EPOCH:
+        return False
+    steps, values = clock.steps, clock.series.values
+    ends = steps[np.asarray(at) - 1]
+    longest, slack = int(ends.max()), ALIKE * float(ends.max()) + cadence(steps)
+    alike = longest - int(ends.min()) <= slack and int(steps[-1]) <= longest + slack
+    return alike and all(
+        _from_start(steps, 0, position)
+        and course(values[:position], values[position:]) is not Course.STARTS_OVER
+        for position in at
+    )
+
+
+def _is_another(clock: Clock, begin: int, at: int) -> bool:
+    """Whether another execution begins: by the loss; where it does not tell, by the learning rate;
+    then by the epochs, which a resume seldom counts anew; else by the nearer level."""
+    earlier, later = clock.series.values[begin:at], clock.series.values[at:]
+    told = course(earlier, later)
+    if told is Course.UNCLEAR and clock.rate is not None:
+        told = course(clock.rate[begin:at], clock.rate[at:])
+    if told is not Course.UNCLEAR:
+        return told is Course.STARTS_OVER
+    if _epoch_change(clock, at) < 0:
+        return True
+    start, before, after, _ = _levels(earlier, later)
+    return start == before or not abs(after - before) < abs(after - start)
+
+
+def course(earlier: Floats, later: Floats) -> Course:
+    """How ``later`` goes on after ``earlier``, by medians of a few points; NaN starts over."""
+    with np.errstate(all="ignore"):
+        start, before, after, error = _levels(earlier, later)
+    to_start, to_end = abs(after - start), abs(after - before)
+    if not math.isfinite(to_start + to_end):
+        return Course.STARTS_OVER
+    if to_end > CLEAR * error and to_start <= NEARER * to_end:
+        return Course.STARTS_OVER
+    if to_start > CLEAR * error and to_end <= NEARER * to_start:
+        return Course.GOES_ON
+    return Course.UNCLEAR
+
+
+def _levels(earlier: Floats, later: Floats) -> tuple[float, float, float, float]:
+    """Where the earlier part began and ended, where the later one begins, and the standard error of
+    a difference of two of them."""
+    look = max(1, min(LOOK, len(earlier) // 3))
+    start, before, after = earlier[:look], earlier[-look:], later[:look]
+    sigma = max(noise(earlier), noise(later[: len(earlier)]))
+    error = MEDIAN_ERROR * sigma * math.sqrt(2 / look)
+    return median(start), median(before), median(after), error
+
+
+def _epoch_change(clock: Clock, at: int) -> float:
+    """How the epoch changes where the step falls; 0 where no epoch is logged."""
+    series, epochs = clock.series, clock.epochs
+    if epochs is None:
+        return -1.0 if series.column.axis is Axis.EPOCH else 0.0
+    lines, own = series.column.lines, epochs.lines
+    if lines is None or own is None:
+        return float(epochs.values[at] - epochs.values[at - 1]) if len(epochs) == len(series) else 0
+    after = int(np.searchsorted(own, lines[at], "right")) - 1
+    before = int(np.searchsorted(own, lines[at - 1], "right")) - 1
+    return float(epochs.values[after] - epochs.values[before]) if before >= 0 else 0.0
