@@ -20,6 +20,9 @@ from .rules.statistics import MEDIAN_ERROR, median, noise
 LOOK = 5
 """Points on either side of a fall that say whether a curve starts over, at most."""
 
+NEAR = 500
+"""Points on either side of a fall that say how noisy the curve is and how far rows are apart."""
+
 CLEAR = 3.0
 """Standard errors between two levels that are certainly apart."""
 
@@ -97,7 +100,7 @@ def _meaning(clock: Clock, begin: int, at: int, *, counts_epochs: bool) -> Fall:
 
 
 def _from_start(steps: Ints, begin: int, at: int) -> bool:
-    return bool(steps[at] <= steps[begin] + cadence(steps[begin:at]))
+    return bool(steps[at] <= steps[begin] + cadence(steps[max(begin, at - NEAR) : at]))
 
 
 def _counts_epochs(clock: Clock, at: Sequence[int]) -> bool:
@@ -150,7 +153,7 @@ def _levels(earlier: Floats, later: Floats) -> tuple[float, float, float, float]
     a difference of two of them."""
     look = max(1, min(LOOK, len(earlier) // 3))
     start, before, after = earlier[:look], earlier[-look:], later[:look]
-    sigma = max(noise(earlier), noise(later[: len(earlier)]))
+    sigma = max(noise(earlier[-NEAR:]), noise(later[: min(NEAR, len(earlier))]))
     error = MEDIAN_ERROR * sigma * math.sqrt(2 / look)
     return median(start), median(before), median(after), error
 
