@@ -106,12 +106,65 @@ def test_few_digits_that_do_not_change_while_the_training_loss_falls_are_a_warni
     ("value", "train"),
     [
         (0.43, learning(200, 0.71, 0.4, cv=0.02)),  # two digits
-        (0.6931, flat(200, 0.3, 0.2)),  # converged
-        (0.6931, learning(200, 0.71, 0.7095, cv=0.0)),  # a few printed units
+        (0.693, flat(200, 0.3, 0.2)),  # converged
+        (0.693, learning(200, 0.71, 0.705, cv=0.0)),  # a few printed units
     ],
 )
 def test_few_digits_are_not_judged_where_no_change_is_expected(value: float, train: Floats) -> None:
     assert skipped(judge("TP-EVAL-FROZEN", printed(value, train))) is Skip.LOW_POWER
+
+
+def alone(values: list[float]) -> RunView:
+    return view(series("eval_loss", values))
+
+
+@pytest.mark.parametrize("values", [[0.7131] * 5, [7.832] * 6, [4.060712345678901] * 3])
+def test_all_evaluations_equal_are_a_warning_by_themselves(values: list[float]) -> None:
+    cell = judge("TP-EVAL-FROZEN", alone(values))
+    assert level(cell) == (Level.WARN, "throughout")
+    assert f"is {values[0]} on every one of its {len(values)} evaluations" in prose(cell).message
+
+
+@pytest.mark.parametrize("values", [[0.7131] * 4, [4000.0] * 8, [0.0] * 3])
+def test_all_evaluations_equal_in_too_few_digits_are_not_judged(values: list[float]) -> None:
+    assert skipped(judge("TP-EVAL-FROZEN", alone(values))) is Skip.LOW_POWER
+
+
+def test_equal_evaluations_after_another_one_need_a_training_loss_that_fell() -> None:
+    assert skipped(judge("TP-EVAL-FROZEN", alone([0.9, *[0.7131] * 6]))) is Skip.LOW_POWER
+
+
+# --- TP-EVAL-UNSTABLE --------------------------------------------------------------------------
+
+UNSTABLE = "TP-EVAL-UNSTABLE"
+JUMPS = [7.8, 5.4, 8.9, 5.9, 1.8, 8.6, 1.7, 4.9, 4.4, 7.5, 1.5, 2.1, 6.5, 8.6, 1.9, 4.0, 8.8, 1.7]
+
+
+def test_evaluations_that_jump_without_a_fall_are_a_warning() -> None:
+    cell = judge(UNSTABLE, held_out(JUMPS))
+    assert level(cell) == (Level.WARN, "")
+    assert prose(cell).message == (
+        "eval_loss, measured on held-out data, changes by a factor of 3.54 from one evaluation to"
+        " the next, and does not fall."
+    )
+
+
+def test_evaluations_that_jump_and_fall_are_clean() -> None:
+    values = np.array(JUMPS) * 0.8 ** np.arange(len(JUMPS))
+    assert is_clean(judge(UNSTABLE, held_out(values.tolist())))
+
+
+@pytest.mark.parametrize("values", [flat(20, 2.0, 0.1).tolist(), [*[2.0] * 9, 40.0, *[2.0] * 10]])
+def test_usual_scatter_and_a_single_outlier_are_clean(values: list[float]) -> None:
+    assert is_clean(judge(UNSTABLE, held_out(values)))
+
+
+def test_a_loss_that_crosses_zero_has_no_ratio() -> None:
+    assert skipped(judge(UNSTABLE, held_out([-1.0, *JUMPS]))) is Skip.NEED_DEGENERATE
+
+
+def test_seven_evaluations_are_too_few() -> None:
+    assert skipped(judge(UNSTABLE, held_out(JUMPS[:7]))) is Skip.NEED_TOO_SHORT
 
 
 # --- TP-OVERFIT --------------------------------------------------------------------------------

@@ -31,8 +31,10 @@ from .statistics import (
     Mask,
     Profile,
     counting_error,
+    curvature_noise,
     measure,
     median,
+    noise,
     printed_quantum,
     profile,
     screen,
@@ -137,7 +139,7 @@ def nonfinite_evaluation(
     evidence="{frozen} of {points} evaluations are equal to the last digit (from {evaluations} on"
     " it counts).",
     needs={
-        "loss": Each((Role.LOSS,), Split.EVAL, points=5, which=Which.PRINCIPAL),
+        "loss": Each((Role.LOSS,), Split.EVAL, points=3, which=Which.PRINCIPAL),
         "train": Companions(Role.LOSS, Split.TRAIN),
     },
     measures={
@@ -155,7 +157,14 @@ def nonfinite_evaluation(
             " {frozen} evaluations, while {train} fell by {moved:.3g}.",
             "{frozen} of {points} evaluations are equal in all printed digits, of which the last"
             " is worth {quantum:g}; the training loss moved by more than {units:g} of these.",
-        )
+        ),
+        "throughout": Variant(
+            Level.WARN,
+            "{series}, measured on held-out data, is {value!s} on every one of its {frozen}"
+            " evaluations, from step {first_step} to {last_step}.",
+            "They are equal in all digits, of which the last is worth {quantum:g} (0: all of a"
+            " double).",
+        ),
     },
     doc=Doc(
         measures="How many of the last evaluations gave the same loss to the last digit.",
@@ -163,10 +172,12 @@ def nonfinite_evaluation(
         does_not_mean="That the optimizer is at fault: an evaluation of one stale checkpoint looks"
         " the same.",
         guards=(
-            "Five equal evaluations at least.",
+            "Five equal evaluations at least; or all of them, where these are three or four with"
+            " every digit: a warning.",
             "Values printed with less than six digits may differ unseen: a warning where three"
             " are printed and a training loss fell beyond doubt meanwhile, by more than twenty"
-            " printed units; else not judged.",
+            " printed units, or where all evaluations are equal to a part in five thousand; else"
+            " not judged.",
             "A loss of 0 or a constant series of whole numbers carries no digits to compare.",
         ),
         references=(
@@ -192,6 +203,9 @@ def frozen_evaluation(
     legible: Annotated[
         float, Bound("share", "printed unit over value: above it no change is expected", ge=0)
     ] = 2e-3,
+    alone: Annotated[
+        float, Bound("share", "the same, where all evaluations are equal and nothing else is", ge=0)
+    ] = 2e-4,
     units: Annotated[
         float, Bound("printed units", "by which a training loss must have fallen meanwhile", ge=1)
     ] = 20.0,
@@ -199,20 +213,33 @@ def frozen_evaluation(
     last = float(loss.values[-1])
     frozen = stretches(loss.values == last).tail
     measured: dict[str, Value] = {"points": len(loss), "frozen": frozen, "value": last}
-    if frozen < evaluations:
+    if frozen < min(evaluations, len(loss)):
         return Clean(measured)
     quantum = printed_quantum(loss.values[-frozen:]) or 0.0
     place = where(loss, len(loss) - frozen)
-    if last != 0 and quantum <= visible * abs(last):
+    if frozen >= evaluations and last != 0 and quantum <= visible * abs(last):
         return Fired((Evidence(place, measured),))
     measured["quantum"] = quantum
+    meanwhile = _learned_meanwhile(loss, frozen, train, legible, units)
+    if meanwhile and frozen >= evaluations:
+        return Fired((Evidence(place, {**measured, **meanwhile}, "coarse"),))
+    fine = quantum == 0.0 or (frozen >= evaluations and 0 < quantum <= alone * abs(last))
+    if last != 0 and frozen == len(loss) and fine and quantum < 1:
+        return Fired((Evidence(place, measured, "throughout"),))
+    return Undecided(measured, Skip.LOW_POWER)
+
+
+def _learned_meanwhile(
+    loss: Series, frozen: int, train: tuple[Series, ...], legible: float, units: float
+) -> dict[str, Value]:
+    """A training loss that fell, during the last equal evaluations, by more than their printed
+    digits could hide; empty where there is none."""
+    quantum = printed_quantum(loss.values[-frozen:]) or 0.0
     learning = first_improved(one for one in train if one.column.axis is loss.column.axis)
-    moved = 0.0 if learning is None else _fall_after(learning, int(loss.steps[-frozen]))
-    printed = 0 < quantum <= legible * abs(last)
-    if not printed or learning is None or not moved > units * quantum:
-        return Undecided(measured, Skip.LOW_POWER)
-    measured |= {"train": learning.tag, "moved": moved}
-    return Fired((Evidence(place, measured, "coarse"),))
+    if learning is None or not 0 < quantum <= legible * abs(float(loss.values[-1])):
+        return {}
+    moved = _fall_after(learning, int(loss.steps[-frozen]))
+    return {"train": learning.tag, "moved": moved} if moved > units * quantum else {}
 
 
 def _fall_after(loss: Series, step: int) -> float:
@@ -222,6 +249,70 @@ def _fall_after(loss: Series, step: int) -> float:
         return 0.0
     seen = measure(values)
     return seen.first - seen.last if fell(seen) else 0.0
+
+
+@rule(
+    id="TP-EVAL-UNSTABLE",
+    title="The held-out loss jumps from one evaluation to the next",
+    level=Level.WARN,
+    message="{series}, measured on held-out data, changes by a factor of {factor:.3g} from one"
+    " evaluation to the next, and does not fall.",
+    evidence="Noise of one evaluation {noise:.0%} of its level (limit {most:.0%}), over {points}"
+    " evaluations from {lowest:.4g} to {highest:.4g}; Mann-Kendall p of a fall {p_fall:.2g}.",
+    needs={"loss": Each((Role.LOSS,), Split.EVAL, points=8, which=Which.PRINCIPAL)},
+    measures={
+        "points": "evaluations judged",
+        "noise": "standard deviation of the logarithm around its trend, robust",
+        "factor": "typical ratio of neighbours: the exponential of the noise times the square root"
+        " of 2",
+        "lowest": "the lowest evaluation",
+        "highest": "the greatest",
+        "p_fall": "one-sided Mann-Kendall p of a fall",
+    },
+    doc=Doc(
+        measures="By how much neighbouring evaluations of a held-out loss differ, relative to their"
+        " level, and whether there is a trend among them.",
+        means="The same data are judged differently from one evaluation to the next: the weights"
+        " move further than they improve, or what is evaluated is drawn anew each time.",
+        does_not_mean="That the learning rate is too high: a few cases, drawn anew for each"
+        " evaluation, scatter as well.",
+        guards=(
+            "Eight evaluations at least. The noise is taken from differences, so that a trend is"
+            " none; among fewer than twenty from second differences.",
+            "Any sign of a fall (p at most 0.05) makes it clean: a loss may jump and fall.",
+            "Losses that are 0 or negative have no ratio: not judged.",
+            "Reinforcement and adversarial training are out of scope.",
+        ),
+        references=("benchmarks/calibration: noise of 32 % at most on healthy trainings",),
+    ),
+    not_for=(Regime.REINFORCEMENT, Regime.ADVERSARIAL),
+    fires=Example(
+        "from 2 to 8 and back",
+        view(series("eval_loss", [2.0, 7.0, 3.0, 8.0, 2.5, 4.0, 8.0, 2.0, 6.0, 3.0])),
+    ),
+    silent=Example("it falls", view(series("eval_loss", falling(10)))),
+)
+def unstable_evaluation(
+    loss: Series,
+    *,
+    most: Annotated[float, Bound("share", "of the level: noise of one evaluation", ge=0)] = 0.4,
+    trend: Annotated[float, Bound("p", "of a fall, up to which there may be one", ge=0)] = 0.05,
+) -> Outcome:
+    seen = profile(loss)
+    measured: dict[str, Value] = {
+        "points": len(loss),
+        "lowest": float(loss.values.min()),
+        "highest": float(loss.values.max()),
+        "p_fall": seen.p_fall,
+    }
+    if not loss.values.min() > 0:
+        return Undecided(measured, Skip.NEED_DEGENERATE)
+    logs = np.log(loss.values)
+    scatter = curvature_noise(logs) if len(logs) < FEW else noise(logs)
+    measured |= {"noise": scatter, "factor": math.exp(math.sqrt(2) * scatter)}
+    if scatter <= most or seen.p_fall <= trend:
+        return Clean(measured)
+    return Fired((Evidence(where(loss), measured),))
 
 
 @rule(
