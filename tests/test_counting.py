@@ -45,7 +45,7 @@ def clock(
     return Clock(Series("log", IDENTITIES["loss"], column), rate, counted)
 
 
-def told(one: Clock) -> list[Fall]:
+def told(one: Clock) -> list[Fall] | None:
     return meanings(one, falls(one.steps).tolist())
 
 
@@ -99,6 +99,13 @@ def epochs_of(rows: Sequence[int]) -> list[int]:
 def test_several_parts_of_one_length_are_epochs(rows: list[int]) -> None:
     for values in (learning(sum(rows)), flat(sum(rows), cv=0.2)):
         assert told(clock(values, epochs_of(rows))) == [Fall.COUNTER] * 3
+
+
+def test_epochs_of_few_rows_are_epochs_and_other_steps_that_often_fall_are_no_clock() -> None:
+    assert told(clock(learning(120), epochs_of([6] * 20))) == [Fall.COUNTER] * 19
+    assert told(clock(learning(120), [s for i in range(60) for s in (i * 10 + 8, i * 10)])) is None
+    rising = [s for i in range(20) for s in range(10 * i, 10 * i + 60, 10)]
+    assert told(clock(learning(120), rising)) is None
 
 
 @pytest.mark.parametrize("rows", [[30, 40, 20, 30], [20, 20, 20, 60], [40, 40, 40]])

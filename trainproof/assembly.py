@@ -42,9 +42,6 @@ T = TypeVar("T", bound=np.generic)
 AXIS_ROLES = frozenset({Role.STEP, Role.EPOCH, Role.WALL_TIME})
 """Columns that place points rather than measure something."""
 
-NOISE_FALLS = 0.05
-"""Above this share of falling steps the step column is no clock (several epochs per batch)."""
-
 GOES_FURTHER = 1.02
 """A later attempt supersedes an earlier one when it gets at least this much further."""
 
@@ -206,11 +203,12 @@ def _pieces(reading: Reading, series: tuple[Series, ...], rewinds: list[Rewind])
         return
     clock = max(series, key=_clock_rank)
     at = falls(clock.steps).tolist()
-    if not at or len(at) > 3 + NOISE_FALLS * len(clock):
+    epochs = next((c for c in reading.columns if classify(c.tag).role is Role.EPOCH), None)
+    falling = meanings(Clock(clock, _rate(series, clock), epochs), at) if at else None
+    if falling is None:
         yield Piece(reading.artifact, series)
         return
-    epochs = next((c for c in reading.columns if classify(c.tag).role is Role.EPOCH), None)
-    found = list(zip(at, meanings(Clock(clock, _rate(series, clock), epochs), at), strict=True))
+    found = list(zip(at, falling, strict=True))
     counters = [position for position, fall in found if fall in (Fall.COUNTER, Fall.ANEW)]
     cuts = [position for position, fall in found if fall is Fall.RESTART]
     unrolled = tuple(_unrolled(one, clock, counters) for one in series)

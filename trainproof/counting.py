@@ -32,6 +32,12 @@ NEARER = 0.25
 EPOCHS = 3
 """Falls at equal distances from which on a count is that of the rows of an epoch."""
 
+SOME = 50
+"""Of the falls, at most, that are looked at for a loss that starts over."""
+
+FEW, NOISE_FALLS = 3, 0.05
+"""More falls than these, and this share of the steps, are no clock (several epochs per batch)."""
+
 ALIKE = 0.05
 """Difference of the lengths of two epochs, over the length."""
 
@@ -77,30 +83,32 @@ def cadence(steps: Ints) -> float:
     return max(0.0, median(np.diff(steps).astype(np.float64))) if len(steps) > 1 else 0.0
 
 
-def meanings(clock: Clock, at: Sequence[int]) -> list[Fall]:
-    """Of each of these positions."""
-    counts_epochs = _counts_epochs(clock, at)
+def meanings(clock: Clock, at: Sequence[int]) -> list[Fall] | None:
+    """Of each of these positions; None where the steps fall so often that they are no clock."""
+    if _counts_epochs(clock, at):
+        return [Fall.COUNTER] * len(at)
+    if len(at) > FEW + NOISE_FALLS * len(clock.steps):
+        return None
     found: list[Fall] = []
     begin = 0
     for position in at:
-        fall = _meaning(clock, begin, position, counts_epochs=counts_epochs)
+        fall = _meaning(clock, begin, position)
         begin = position if fall is Fall.RESTART else begin
         found.append(fall)
     return found
 
 
-def _meaning(clock: Clock, begin: int, at: int, *, counts_epochs: bool) -> Fall:
+def _meaning(clock: Clock, begin: int, at: int) -> Fall:
     if _epoch_change(clock, at) > 0:
         return Fall.COUNTER
-    if not _from_start(clock.steps, begin, at):
+    if clock.steps[at] > _second(clock.steps, begin, at):
         return Fall.RESUME
-    if counts_epochs:
-        return Fall.COUNTER
     return Fall.RESTART if _is_another(clock, begin, at) else Fall.ANEW
 
 
-def _from_start(steps: Ints, begin: int, at: int) -> bool:
-    return bool(steps[at] <= steps[begin] + cadence(steps[max(begin, at - NEAR) : at]))
+def _second(steps: Ints, begin: int, at: int) -> float:
+    """Where the second row stands, in usual distances: what falls further starts over."""
+    return float(steps[begin]) + cadence(steps[max(begin, at - NEAR) : at])
 
 
 def _counts_epochs(clock: Clock, at: Sequence[int]) -> bool:
@@ -108,15 +116,14 @@ def _counts_epochs(clock: Clock, at: Sequence[int]) -> bool:
     after equally many steps, and no loss that starts over."""
     if len(at) < EPOCHS or clock.series.column.axis is Axis.EPOCH:
         return False
-    steps, values = clock.steps, clock.series.values
-    ends = steps[np.asarray(at) - 1]
+    steps, values, places = clock.steps, clock.series.values, np.asarray(at)
+    ends = steps[places - 1]
     longest, slack = int(ends.max()), ALIKE * float(ends.max()) + cadence(steps)
     alike = longest - int(ends.min()) <= slack and int(steps[-1]) <= longest + slack
-    return alike and all(
-        _from_start(steps, 0, position)
-        and course(values[:position], values[position:]) is not Course.STARTS_OVER
-        for position in at
-    )
+    if not alike or (steps[places] > _second(steps, 0, at[0])).any():
+        return False
+    some = at[:: 1 + len(at) // SOME]
+    return all(course(values[:i], values[i:]) is not Course.STARTS_OVER for i in some)
 
 
 def _is_another(clock: Clock, begin: int, at: int) -> bool:
