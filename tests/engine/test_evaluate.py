@@ -121,7 +121,7 @@ def test_a_rule_is_asked_once_per_series_and_attempt() -> None:
     )
     cell = evaluate(made(check), two, {})
     assert asked == ["loss", "loss", "loss_cls"]
-    assert [check.attempt for check in cell.checks] == [0, 1, 1]
+    assert [check.segment for check in cell.checks] == [0, 1, 1]
 
 
 def test_one_series_that_fires_makes_the_cell_fired_and_keeps_the_others() -> None:

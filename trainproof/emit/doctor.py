@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from trainproof.model.outcome import State
+from trainproof.model.outcome import Application, State
 from trainproof.model.report import (
-    Application,
     CheckDetail,
     FailOn,
     Report,

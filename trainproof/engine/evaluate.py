@@ -11,8 +11,8 @@ import numpy as np
 from trainproof.model.data import Attempt, RunView
 from trainproof.model.outcome import (
     TOOL_FAULTS,
+    Application,
     Cell,
-    Check,
     Clean,
     Evidence,
     Fired,
@@ -22,12 +22,13 @@ from trainproof.model.outcome import (
     State,
     Undecided,
     Value,
-    not_checked,
 )
 from trainproof.rules.interface import Missing, Place, Rule, absent
 
+from .cells import applied, not_checked
+
 _ERROR_LENGTH = 500
-_Applied = tuple[Check, tuple[Hit, ...]]
+_Applied = tuple[Application, tuple[Hit, ...]]
 
 
 def evaluate(rule: Rule, view: RunView, overrides: Mapping[str, Value]) -> Cell:
@@ -75,12 +76,11 @@ def _apply(
 
 
 def _record(rule: Rule, place: Place, outcome: object, thresholds: Mapping[str, Value]) -> _Applied:
-    series = place.focus.tag if place.focus else None
     match outcome:
         case Clean(measured) | Undecided(measured) if problem := rule.unknown(measured):
             return _failed(place, problem), ()
         case Clean(measured):
-            return Check(State.CLEAN, None, series, place.attempt.index, _plain(measured)), ()
+            return applied(place, State.CLEAN, measured), ()
         case Undecided(measured, skip):
             return _skipped(place, skip, measured), ()
         case Fired(evidence):
@@ -88,8 +88,7 @@ def _record(rule: Rule, place: Place, outcome: object, thresholds: Mapping[str, 
                 if problem := rule.problem(item):
                     return _failed(place, problem), ()
             hits = tuple(_hit(rule, place, item, thresholds) for item in evidence)
-            first = hits[0].evidence.measured
-            return Check(State.FIRED, None, series, place.attempt.index, first), hits
+            return applied(place, State.FIRED, hits[0].evidence.measured), hits
         case _:
             return _failed(place, f"returned {type(outcome).__name__}, not an Outcome"), ()
 
@@ -117,22 +116,21 @@ def _hit(rule: Rule, place: Place, evidence: Evidence, thresholds: Mapping[str, 
     return Hit(level, plain, thresholds, place.attempt.index, superseded)
 
 
-def _skipped(place: Place, skip: Skip, measured: Mapping[str, Value]) -> Check:
-    series = place.focus.tag if place.focus else None
-    return Check(State.NOT_CHECKED, skip, series, place.attempt.index, _plain(measured))
+def _skipped(place: Place, skip: Skip, measured: Mapping[str, Value]) -> Application:
+    return applied(place, State.NOT_CHECKED, measured, skip)
 
 
-def _failed(place: Place, why: str) -> Check:
+def _failed(place: Place, why: str) -> Application:
     return _skipped(place, Skip.CHECKER_FAILED, {"error": why[:_ERROR_LENGTH]})
 
 
-def _cell(rule: Rule, applied: Sequence[_Applied]) -> Cell:
+def _cell(rule: Rule, told: Sequence[_Applied]) -> Cell:
     """Fired if any application fired; else what failed; else clean if any is; else the skip."""
-    checks = tuple(check for check, _ in applied)
-    hits = tuple(hit for _, found in applied for hit in found)
+    checks = tuple(check for check, _ in told)
+    hits = tuple(hit for _, found in told for hit in found)
     if hits:
         return Cell(rule.info.id, State.FIRED, None, checks, hits)
-    skips = [check.skip for check in checks if check.skip is not None]
+    skips = [Skip(one.skip) for one in checks if one.skip is not None]
     broken = next((skip for skip in skips if skip in TOOL_FAULTS), None)
     if broken is None and len(skips) < len(checks):
         return Cell(rule.info.id, State.CLEAN, None, checks)

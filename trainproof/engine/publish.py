@@ -10,7 +10,6 @@ from trainproof.model.data import Facts, Fault
 from trainproof.model.outcome import (
     SKIPS,
     Cell,
-    Check,
     Hit,
     Level,
     Owner,
@@ -18,12 +17,10 @@ from trainproof.model.outcome import (
     Skip,
     State,
     Value,
-    not_checked,
 )
 from trainproof.model.report import (
     COVERAGE_SCHEMA,
     LISTED_FILES,
-    Application,
     CheckDetail,
     Checks,
     CoverageBlock,
@@ -41,6 +38,8 @@ from trainproof.model.report import (
 from trainproof.model.rule import RuleInfo, SubjectKind, render
 from trainproof.model.text import printable, spell_values
 from trainproof.model.wire import RunResult
+
+from .cells import not_checked
 
 SOURCES = {SubjectKind.RUN: "single_run", SubjectKind.PAIR: "compare"}
 """What the rules about a kind of subject look at, in 0.22's words; all others by its name."""
@@ -119,10 +118,10 @@ def verdict(cells: Sequence[Cell], rules: Mapping[str, RuleInfo]) -> Verdict:
     if Level.WARN in levels:
         return Verdict.WARN
     looked = any(
-        check.state is State.CLEAN
+        one.state == State.CLEAN
         for cell in cells
         if rules[cell.rule].grounds
-        for check in cell.checks
+        for one in cell.checks
     )
     return Verdict.PASS if looked else Verdict.NOT_CHECKED
 
@@ -187,17 +186,7 @@ def _detail(cell: Cell) -> CheckDetail:
         state=str(cell.state),
         skip=None if cell.skip is None else str(cell.skip),
         owner=None if owner is None else str(owner),
-        applications=tuple(_application(check) for check in cell.checks),
-    )
-
-
-def _application(check: Check) -> Application:
-    return Application(
-        state=str(check.state),
-        series=None if check.series is None else printable(check.series),
-        segment=check.attempt,
-        skip=None if check.skip is None else str(check.skip),
-        measured=spell_values(check.measured) if check.measured else None,
+        applications=cell.checks,
     )
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from trainproof.model.data import Fault, FaultCode
-from trainproof.model.outcome import Skip, not_checked
+from trainproof.model.outcome import Skip
 from trainproof.model.wire import (
     LENGTH,
     MAX_FRAME,
@@ -36,6 +36,7 @@ from trainproof.model.wire import (
 )
 
 from .beacon import Beacon, Sighting
+from .cells import not_checked
 from .limits import Limits
 from .work import Phase
 

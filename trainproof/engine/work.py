@@ -28,7 +28,7 @@ from trainproof.model.data import (
     RunView,
     Series,
 )
-from trainproof.model.outcome import Cell, not_checked
+from trainproof.model.outcome import Cell
 from trainproof.model.report import ArtifactEntry, Comparison, Segment, SeriesSummary
 from trainproof.model.rule import SubjectKind
 from trainproof.model.tensors import Depth
@@ -42,6 +42,7 @@ from trainproof.stores import Store, open_store
 from trainproof.stores.compressed import decompressed, trouble_of
 from trainproof.stores.interface import StoreError
 
+from .cells import not_checked
 from .evaluate import evaluate
 
 _ERROR_LENGTH = 500

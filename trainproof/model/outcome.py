@@ -173,18 +173,16 @@ Outcome = Clean | Fired | Undecided
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One application of a rule: to one series of one attempt, or to the whole subject."""
+class Application:
+    """One application of a rule, to one series of one segment or to the whole subject."""
 
-    state: State
-    skip: Skip | None = None
+    # As published: numbers and names are spelled for JSON, and a report of a later version may
+    # hold states and skips that this one does not know.
+    state: str
     series: str | None = None
-    attempt: int = 0
-    measured: Mapping[str, Value] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if (self.state is State.NOT_CHECKED) != (self.skip is not None):
-            raise ValueError("a skip goes with NOT_CHECKED and only with it")
+    segment: int = 0
+    skip: str | None = None
+    measured: Mapping[str, Value] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +203,7 @@ class Cell:
     rule: str
     state: State
     skip: Skip | None
-    checks: tuple[Check, ...]
+    checks: tuple[Application, ...]
     hits: tuple[Hit, ...] = ()
 
     def __post_init__(self) -> None:
@@ -213,9 +211,3 @@ class Cell:
             raise ValueError("a skip goes with NOT_CHECKED and only with it")
         if (self.state is State.FIRED) != bool(self.hits):
             raise ValueError("hits go with FIRED and only with it")
-
-
-def not_checked(rule: str, skip: Skip, detail: Mapping[str, Value] | None = None) -> Cell:
-    """A cell in which the rule was not applied at all."""
-    check = Check(State.NOT_CHECKED, skip, measured=dict(detail or {}))
-    return Cell(rule, State.NOT_CHECKED, skip, (check,))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-from .outcome import Level, Value
+from .outcome import Application, Level, Value
 
 SCHEMA_VERSION = 4
 COVERAGE_SCHEMA = "notchecked/1"
@@ -77,17 +77,6 @@ class Finding:
     superseded: bool = False
     first_step: int | None = None
     last_step: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Application:
-    """One application of a rule, to one series of one segment or to the whole subject."""
-
-    state: str
-    series: str | None = None
-    segment: int = 0
-    skip: str | None = None
-    measured: Mapping[str, Value] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,11 +40,14 @@ def spell(value: float) -> Number:
 
 
 def spell_values(values: Mapping[str, Value]) -> dict[str, Value]:
-    """A measured mapping in the form in which it is published."""
+    """A measured mapping in the form in which it is published: Python's own numbers, also where
+    numpy's scalars passed for them."""
     return {name: value if type(value) is int else _public(value) for name, value in values.items()}
 
 
 def _public(value: Value) -> Value:
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, float):
         return value if math.isfinite(value) else spell(value)
     return printable(value) if isinstance(value, str) else value
