@@ -38,6 +38,7 @@ def naive(values: np.ndarray) -> TensorStats:
         max(map(abs, finite), default=None),
         bad[0] if bad else None,
         bfloat16=values.dtype == np.float32 and len(values) > 0 and _narrow(values),
+        largest=sum(abs(float(v)) == 65504 for v in values) * (values.dtype == np.float16),
     )
 
 
@@ -49,7 +50,9 @@ def _narrow(values: np.ndarray) -> bool:
     st.sampled_from(KINDS),
     st.lists(
         st.one_of(
-            st.sampled_from([0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0]),
+            st.sampled_from(
+                [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 65504.0, -65504.0]
+            ),
             st.floats(width=16),
         ),
         max_size=12,
@@ -144,3 +147,32 @@ def test_two_parts_of_a_tensor() -> None:
     first = measured("int8", bytes([1, 2]))
     second = measured("int8", bytes([0, 0xFD]))
     assert combined(first, second) == TensorStats(4, 0, 0, 0, 1, -3, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits"), [("float16", 0x0400), ("bfloat16", 0x0080)], ids=["float16", "bfloat16"]
+)
+def test_numbers_below_the_least_normal_one_are_counted(dtype: str, bits: int) -> None:
+    patterns = [0, 0x8000, 1, 0x8001, bits - 1, bits, 0x8000 | bits, bits + 1]
+    stats = measured(dtype, np.array(patterns, np.uint16).tobytes())
+    assert (stats.sampled, stats.subnormal, stats.zeros) == (6, 3, 2)
+
+
+def test_of_many_numbers_some_are_looked_at_in_every_column() -> None:
+    rows = np.full((512, 1024), 0.5, np.float16)
+    rows[:, :256] = 1e-6
+    stats = measured("float16", rows.tobytes())
+    assert 1000 < stats.sampled < 2050
+    assert stats.subnormal / stats.sampled == pytest.approx(0.25, abs=0.02)
+
+
+def test_equal_tensors_are_equal_however_they_were_cut() -> None:
+    data = np.random.default_rng(0).standard_normal(5000).astype(np.float16).tobytes()
+    whole, cut = measured("float16", data), measured("float16", data[:3000], data[3000:])
+    assert whole.sampled != cut.sampled
+    assert whole == cut
+
+
+def test_values_that_are_not_finite_are_not_looked_at_for_their_size() -> None:
+    stats = measured("float16", np.array([0x7C00, 0x7E00, 0xFC00, 1], np.uint16).tobytes())
+    assert (stats.sampled, stats.subnormal) == (1, 1)

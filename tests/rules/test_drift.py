@@ -15,7 +15,7 @@ from trainproof.model.outcome import Cell, Level, Skip, State
 from trainproof.model.rule import SubjectKind
 from trainproof.model.tensors import Depth, Group, OptimizerState
 from trainproof.rules import REGISTRY
-from trainproof.rules.saved_examples import counted, drifted, saved, tensor, twin
+from trainproof.rules.saved_examples import counted, drifted, halved, saved, tensor, twin
 
 MOVED = {"change": Change.MOVED, "share": 0.9}
 
@@ -201,6 +201,37 @@ def test_a_half_matrix_that_was_not_compared_leaves_it_open() -> None:
     assert skipped(judge("TP-CKPT-STALL", drifted(*twins))) is Skip.UNDECIDED
 
 
+# --- narrowed
+
+
+def test_zeros_that_fp16_made_of_small_values_are_told() -> None:
+    cell = judge("TP-CKPT-FP16-LOST", drifted(halved(zeros=1, subnormal=50)))
+    assert level(cell) == (Level.WARN, "")
+    got = measured(cell)
+    assert (got["zeros"], got["zeros_before"], got["elements"], got["small"]) == (1, 0, 100, 0.5)
+
+
+@pytest.mark.parametrize(
+    "one", [halved(zeros=30, subnormal=49), halved(zeros=0, subnormal=100)], ids=["pruned", "small"]
+)
+def test_zeros_of_another_origin_and_small_values_are_no_loss(one: Twin) -> None:
+    assert judge("TP-CKPT-FP16-LOST", drifted(one)).state is State.CLEAN
+
+
+def test_what_fp16_cannot_hold_is_clipped_or_infinite() -> None:
+    for one in (halved(high=1e5, largest=2), halved(high=1e5, inf=2)):
+        cell = judge("TP-CKPT-FP16-LOST", drifted(one))
+        assert level(cell) == (Level.WARN, "clipped")
+        assert (measured(cell)["absmax_before"], measured(cell)["ended"]) == (1e5, 2)
+    assert judge("TP-CKPT-FP16-LOST", drifted(halved(high=1e4, largest=2))).state is State.CLEAN
+
+
+def test_only_a_wider_type_can_lose_values_in_fp16() -> None:
+    assert judge("TP-CKPT-FP16-LOST", drifted(halved(before="bfloat16"))).state is State.CLEAN
+    same = drifted(halved(before="float8_e5m2", zeros=5, subnormal=90), moved("w"))
+    assert skipped(judge("TP-CKPT-FP16-LOST", same)) is Skip.NOT_SAVED
+
+
 # --- averages
 
 
@@ -347,7 +378,7 @@ def test_few_matrices_do_not_say_what_is_usual() -> None:
 
 def test_a_pair_alone_gives_no_pass() -> None:
     pairs = [r for r in REGISTRY.values() if r.info.subject is SubjectKind.CHECKPOINT_PAIR]
-    assert len(pairs) == 6
+    assert len(pairs) == 7
     assert not any(rule.info.grounds for rule in pairs)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.rules.judging import judge, level
+from tests.rules.judging import judge, level, measured
 from trainproof.model.data import RunView
 from trainproof.model.outcome import Level, Skip, State
 from trainproof.model.tensors import (
@@ -166,10 +166,36 @@ def test_an_output_layer_may_be_zero_at_step_0_and_no_later() -> None:
         assert judge("TP-CKPT-ZERO", told).state is state
 
 
-def test_only_fp16_has_the_end_of_its_range_at_65504() -> None:
-    clipped = tensor("w", dtype="float16", low=-65504.0)
-    assert level(judge("TP-CKPT-FP16-RANGE", saved(clipped))) == (Level.WARN, "")
+def test_values_at_the_end_of_the_range_of_fp16_were_clipped() -> None:
+    clipped = tensor("w", dtype="float16", low=-65504.0, largest=3)
+    cell = judge("TP-CKPT-FP16-RANGE", saved(clipped, tensor("b", dtype="float16")))
+    assert level(cell) == (Level.WARN, "")
+    assert (measured(cell)["clipped"], measured(cell)["elements"]) == (3, 16)
     assert judge("TP-CKPT-FP16-RANGE", saved(tensor("w", high=65504.0))).skip is Skip.NOT_SAVED
+    mask = tensor("attn.mask", dtype="float16", largest=3)
+    assert judge("TP-CKPT-FP16-RANGE", saved(mask)).skip is Skip.NOT_SAVED
+
+
+@pytest.mark.parametrize(("dtype", "variant"), [("float16", "small"), ("bfloat16", "small-bf16")])
+def test_a_matrix_of_subnormal_numbers_is_info(dtype: str, variant: str) -> None:
+    small = tensor("w", (40, 40), dtype=dtype, sampled=1000, subnormal=900)
+    cell = judge("TP-CKPT-FP16-RANGE", saved(small))
+    assert level(cell) == (Level.INFO, variant)
+    assert measured(cell)["share"] == 0.9
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        tensor("w", (40, 40), dtype="float16", sampled=1000, subnormal=899),
+        tensor("w", (40, 40), dtype="float16", sampled=99, subnormal=99),
+        tensor("w", (1600,), dtype="float16", sampled=1000, subnormal=1000),
+        tensor("q.lora_B.weight", (40, 40), dtype="float16", sampled=1000, subnormal=1000),
+    ],
+    ids=["some", "few", "vector", "starts at zero"],
+)
+def test_small_numbers_that_say_nothing_of_the_conversion(one: TensorInfo) -> None:
+    assert judge("TP-CKPT-FP16-RANGE", saved(one)).state is State.CLEAN
 
 
 def test_a_mean_of_squares_is_not_negative() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 Number = int | float
@@ -104,7 +104,11 @@ class TensorStats:
     complex numbers, whose ``absmax`` is the largest part. ``first_nonfinite`` is the index in the
     flattened tensor, None where there is none or the tensor is not stored in that order.
     ``bfloat16``: whether every element of a float32 tensor is also a number of bfloat16, False for
-    all other types.
+    all other types. Only of float16 and bfloat16: ``largest``: elements that are plus or minus the
+    largest number of the type; ``sampled``: finite elements that are not zero and were looked at
+    for their size, evenly spread, and ``subnormal`` of these, which lie below the smallest number
+    that has all bits. How many were looked at depends on how the bytes came, so that equal tensors
+    are equal whatever it is.
     """
 
     elements: int
@@ -117,6 +121,9 @@ class TensorStats:
     absmax: Number | None
     first_nonfinite: int | None = None
     bfloat16: bool = False
+    largest: int = 0
+    sampled: int = field(default=0, compare=False)
+    subnormal: int = field(default=0, compare=False)
 
     @property
     def inf(self) -> int:

@@ -18,8 +18,8 @@ from trainproof.model.rule import Doc, SubjectKind, Variant
 from trainproof.model.tensors import Depth, Group, TensorInfo
 
 from .interface import Bound, Example, Missing, Need, Place, rule
-from .saved import UNREAD, Saved, is_float, named, place_of, settle, total, unopened
-from .saved_examples import counted, drifted, tensor, twin
+from .saved import UNREAD, Saved, is_float, named, place_of, settle, stats_of, total, unopened
+from .saved_examples import counted, drifted, halved, tensor, twin
 from .statistics import median
 
 _BUFFER = re.compile(
@@ -491,6 +491,133 @@ def _uncompared(twins: Iterable[Twin]) -> Iterator[str]:
         if not one.compared:
             why = one.unread or "its values were not compared"
             yield f"{one.tensor.artifact}: {one.tensor.name} ({why})"
+
+
+# --- narrowed ---------------------------------------------------------------------------------
+
+_WIDER = frozenset({"float64", "float32", "bfloat16"})
+_LARGEST = 65504.0
+
+
+@rule(
+    id="TP-CKPT-FP16-LOST",
+    title="Values were lost in fp16",
+    level=Level.WARN,
+    message="{bad:,} of {tensors:,} weight {tensors:matrix|matrices} in {artifact} that"
+    " {tensors:is|are} of fp16 and {tensors:was|were} of a wider type in {reference}"
+    " {bad:has|have} more zeros than there: {names}.",
+    evidence="Of the {elements:,} values of the first, {zeros:,} are zero, {zeros_before:,} were;"
+    " {small:.0%} of those that are not zero lie below 6.1e-5, where fp16 has fewer than its 11"
+    " bits.",
+    needs=_NEEDS,
+    measures={
+        "tensors": "weight matrices of fp16 that were of a wider type",
+        "bad": "of these, those that lost values",
+        "names": "the first of them",
+        "elements": "values of the first of them",
+        "zeros": "of these, values that are zero",
+        "zeros_before": "of these, values that were zero",
+        "small": "share of the others, in a sample, that lie below 6.1e-5",
+        "absmax_before": "the largest magnitude before, of the first that was clipped",
+        "ended": "its values that are infinite, or plus or minus 65504",
+        **REFERENCE,
+    },
+    variants={
+        "clipped": Variant(
+            Level.WARN,
+            "{bad:,} of {tensors:,} weight {tensors:matrix|matrices} in {artifact} that"
+            " {tensors:is|are} of fp16 and {tensors:was|were} of a wider type in {reference} had"
+            " values there that fp16 cannot hold: {names}.",
+            "The first reached {absmax_before:.4g}; {ended:,} of its {elements:,} values"
+            " {ended:is|are} infinite, or plus or minus 65504, the largest number of fp16.",
+        )
+    },
+    doc=Doc(
+        measures="Zeros of each weight matrix of fp16 against those of the same matrix of a wider"
+        " type, and values at the end of the range of fp16 against what was there.",
+        means="The weights were converted to a type that cannot hold them.",
+        does_not_mean="That the model is of no use: it shows in its results whether these values"
+        " mattered.",
+        guards=(
+            "Zeros count where at least one value in a hundred became zero, and half of the others"
+            " are below 6.1e-5: values become zero below 3e-8, and whatever has many such values"
+            " has more that are a little larger. Pruning leaves others.",
+            "Only where both types are known, and the values of both were read.",
+        ),
+        references=(
+            "tensorflow #43719; Bekman, ML Engineering: numbers beyond the range of fp16",
+            "IEEE 754-2019, binary16",
+        ),
+    ),
+    fires=Example("a twentieth became zero", drifted(halved(zeros=5, subnormal=90))),
+    silent=Example("a conversion without loss", drifted(halved(zeros=0, subnormal=1))),
+    subject=SubjectKind.CHECKPOINT_PAIR,
+)
+def lost_in_fp16(
+    checkpoint: Checkpoint,
+    drift: Drift,
+    *,
+    lost: Annotated[float, Bound("share", "of the values that became zero", ge=0, le=1)] = 0.01,
+    small: Annotated[float, Bound("share", "of the others below 6.1e-5", ge=0, le=1)] = 0.5,
+) -> Outcome:
+    narrowed = [one for one in _which(_matrices(_weights(drift)), Change.RETYPED) if _halved(one)]
+    known = [one for one in narrowed if one.tensor.stats and one.before.stats]
+    measured: dict[str, Value] = {"tensors": len(known), **_between_them(drift)}
+    found = []
+    zeroed = [one for one in known if _zeroed(one) >= lost and _small(one) >= small]
+    if zeroed:
+        found.append(_lost_evidence(zeroed, measured, _zeros(zeroed[0])))
+    clipped = [one for one in known if _ended(one) and _absmax(one.before) > _LARGEST]
+    if clipped:
+        found.append(_lost_evidence(clipped, measured, _ends(clipped[0]), "clipped"))
+    unread = [f"{one.tensor.artifact}: {one.tensor.name}" for one in narrowed if one not in known]
+    pair = _Pair(checkpoint, drift)
+    return pair.settle(found, measured, unread, Depth.TENSORS, there=bool(narrowed))
+
+
+def _lost_evidence(
+    bad: Sequence[Twin], measured: Mapping[str, Value], more: Mapping[str, Value], variant: str = ""
+) -> Evidence:
+    counted = {"bad": len(bad), "names": _names(bad)}
+    return Evidence(place_of(bad[0].tensor), {**measured, **counted, **more}, variant)
+
+
+def _halved(one: Twin) -> bool:
+    return one.tensor.dtype == "float16" and one.before.dtype in _WIDER
+
+
+def _zeroed(one: Twin) -> float:
+    """Share of the elements by which the zeros became more."""
+    now, before = stats_of(one.tensor), stats_of(one.before)
+    return (now.zeros - before.zeros) / max(now.elements, 1)
+
+
+def _small(one: Twin) -> float:
+    stats = stats_of(one.tensor)
+    return stats.subnormal / max(stats.sampled, 1)
+
+
+def _ended(one: Twin) -> int:
+    stats = stats_of(one.tensor)
+    return stats.largest + stats.inf
+
+
+def _zeros(one: Twin) -> dict[str, Value]:
+    now, before = stats_of(one.tensor), stats_of(one.before)
+    return {
+        "elements": now.elements,
+        "zeros": now.zeros,
+        "zeros_before": before.zeros,
+        "small": _small(one),
+    }
+
+
+def _ends(one: Twin) -> dict[str, Value]:
+    return {
+        "elements": stats_of(one.tensor).elements,
+        "absmax_before": _absmax(one.before),
+        "ended": _ended(one),
+    }
 
 
 # --- averages -----------------------------------------------------------------------------------

@@ -44,11 +44,13 @@ def tensor(
     group: Group = Group.MODEL,
     presence: Presence = Presence.WHOLE,
     measured: bool = True,
+    **ends: int,
 ) -> TensorInfo:
-    """A tensor whose finite elements lie between ``low`` and ``high``."""
+    """A tensor whose finite elements lie between ``low`` and ``high``. ``ends``: what is known of
+    both ends of the range of its type."""
     elements = math.prod(shape)
     limits = (low, high, max(abs(low), abs(high))) if elements > nan + inf else (None, None, None)
-    stats = TensorStats(elements, nan, inf, 0, zeros, *limits) if measured else None
+    stats = TensorStats(elements, nan, inf, 0, zeros, *limits, **ends) if measured else None
     nbytes, unread = 4 * elements, "" if measured else "it was not read"
     return TensorInfo(
         name,
@@ -141,6 +143,14 @@ def counted(name: str, count: int, *, before: int) -> Twin:
     fields: dict[str, Any] = {"dtype": "int64", "group": Group.AVERAGE}
     earlier = tensor(name, (), low=before, high=before, **fields)
     return twin(name, Change.MOVED, before=earlier, shape=(), low=count, high=count, **fields)
+
+
+def halved(*, before: str = "float32", high: float = 1.0, **now: int) -> Twin:
+    """A matrix of fp16, a hundred of whose values were looked at, that was of another type."""
+    fields: dict[str, Any] = {"shape": (10, 10), "high": high}
+    earlier = tensor("fc.weight", dtype=before, **fields)
+    ends: dict[str, Any] = {"sampled": 100, **fields, **now}
+    return twin("fc.weight", Change.RETYPED, before=earlier, dtype="float16", **ends)
 
 
 def drifted(
