@@ -9,6 +9,7 @@ from trainproof.model.data import Facts, Floats, Regime
 from trainproof.model.outcome import Cell, Level, Skip
 from trainproof.rules.examples import series, view
 
+from .classifiers import trained
 from .curves import learning, noise
 from .judging import is_clean, judge, level, measured, prose, skipped
 
@@ -103,6 +104,52 @@ def test_without_an_accuracy_it_is_not_decided() -> None:
 
 def test_a_loss_on_its_way_through_the_floor_is_clean() -> None:
     assert is_clean(twice(np.linspace(2.3, 1.46, 90)))
+
+
+@pytest.mark.parametrize("classes", [3, 5, 10, 30])
+def test_a_sum_of_loss_and_accuracy_that_stands_still_is_a_warning(classes: int) -> None:
+    cell = judge(TWICE, view(*trained(classes, 100, twice=True)))
+    assert level(cell) == (Level.WARN, "coupled")
+    assert measured(cell)["classes"] == classes
+    assert "keep the same sum from the start to the end" in prose(cell).message
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5, 10, 30])
+def test_a_plain_cross_entropy_is_clean(classes: int) -> None:
+    assert is_clean(judge(TWICE, view(*trained(classes, 100, twice=False))))
+
+
+def test_two_classes_are_told_by_the_cost_of_their_answers() -> None:
+    cell = judge(TWICE, view(*trained(2, 100, twice=True)))
+    assert level(cell) == (Level.WARN, "coupled")
+    assert measured(cell)["fair"] == pytest.approx(0.017, abs=1e-3)
+
+
+def test_a_training_loss_is_not_needed_beside_the_evaluations() -> None:
+    train = series("loss", np.linspace(1.6, 1.0, 100).tolist())
+    cell = judge(TWICE, view(train, *trained(5, 20, twice=True)))
+    assert level(cell) == (Level.WARN, "coupled")
+    assert cell.hits[0].evidence.where.series == "eval_loss"
+
+
+def standing(loss: float, accuracy: float) -> Cell:
+    ripple = 0.001 * noise(60)
+    rows = series("loss", (loss + ripple).tolist())
+    return judge(TWICE, view(rows, series("accuracy", (accuracy + ripple[::-1]).tolist())))
+
+
+def test_a_loss_that_stands_above_what_its_answers_cost_is_a_warning() -> None:
+    cell = standing(0.402, 0.9118)
+    assert level(cell) == (Level.WARN, "standing")
+    assert prose(cell).message.startswith("loss ends at 0.402 beside an accuracy of 0.912")
+
+
+@pytest.mark.parametrize(
+    ("loss", "accuracy"),
+    [(0.28, 0.918), (0.45, 0.92), (1.25, 0.4844)],
+)
+def test_losses_that_answers_may_cost_are_no_warning(loss: float, accuracy: float) -> None:
+    assert not standing(loss, accuracy).hits
 
 
 # --- the first loss -------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Ski
 from trainproof.model.rule import Doc, Variant
 
 from .constants import CLAMPS, EXACTLY, LEAST_FLOAT, clamp_at, softmax_twice
+from .coupling import Coupling, coupling
 from .examples import falling, series, view
 from .interface import Bound, Companions, Declared, Each, Example, Which, rule, where
 from .statistics import median, screen, stretches
@@ -102,7 +103,8 @@ def clamped(
     evidence="The last third of {points} values lies within half a percent of that floor, and none"
     " lies below.",
     needs={
-        "loss": Each((Role.LOSS,), points=30, which=Which.OBJECTIVE),
+        "loss": Each((Role.LOSS,), points=20, which=Which.OBJECTIVE),
+        "losses": Companions(Role.LOSS),
         "metrics": Companions(Role.METRIC),
         "facts": Declared(),
     },
@@ -110,23 +112,68 @@ def clamped(
         "points": "values logged",
         "end": "median of the last third",
         "least": "lowest value",
-        "classes": "declared number of classes, or 10, 100 or 1,000",
+        "classes": "declared number of classes, or 10, 100 or 1,000; in the other forms the one"
+        " that follows from the sum",
         "floor": "logarithm of e + C - 1, less 1",
         "accuracy": "the accuracy on the same split",
         "reached": "its median over the last third",
+        "rows": "rows with a loss and an accuracy",
+        "total": "loss plus accuracy, mean over the last third",
+        "ceiling": "logarithm of e + C - 1: that sum for C classes and two softmaxes",
+        "cost": "loss, mean over the last third",
+        "share": "accuracy, mean over the last third",
+        "before": "accuracy over the first of twenty parts",
+        "after": "accuracy over the last part",
+        "moved": "standard deviation of the accuracy over these parts",
+        "scatter": "that of the sum over that of the accuracy",
+        "fair": "cross-entropy of the same answers, each with a confidence of the accuracy",
+        "implied": "classes that follow from the sum, as computed",
+    },
+    variants={
+        "coupled": Variant(
+            Level.WARN,
+            "{series} and {accuracy} keep the same sum from the start to the end, {total:.4g},"
+            " while the latter goes from {before:.3g} to {after:.3g}: so does a cross-entropy over"
+            " {classes} classes whose input has been through a softmax already ({ceiling:.4g}).",
+            "Over {rows} rows in at most twenty parts the sum scatters by {scatter:.0%} of what the"
+            " accuracy does (limit {least_scatter:.0%}), and no loss lies outside of {floor:.4g}"
+            " to {ceiling:.4g}.",
+        ),
+        "standing": Variant(
+            Level.WARN,
+            "{series} ends at {cost:.4g} beside an accuracy of {share:.3g} ({accuracy}), as a"
+            " cross-entropy over {classes} classes whose input has been through a softmax"
+            " already; the same answers, each with a confidence of {share:.3g}, cost {fair:.4g}.",
+            "Means over the last third of {rows} rows; their sum {total:.4g} is that of"
+            " {implied:.3f} classes, and no loss lies outside of {floor:.4g} to {ceiling:.4g}.",
+        ),
     },
     doc=Doc(
         measures="The last third of the loss against ln(e + C - 1) - 1, for the declared number of"
-        " classes C or 10, 100 and 1,000, and the accuracy.",
-        means="Nearly all answers are right, yet the loss is as large as a softmax of"
-        " probabilities must leave it. Its gradients are small, and training is slow.",
-        does_not_mean="That the model is bad: the order of its answers is right.",
+        " classes C or 10, 100 and 1,000, and the accuracy. Where a loss and an accuracy are"
+        " logged on the same rows, also whether their sum stands still while both move: two"
+        " softmaxes leave ln(e + C - 1) less the share of right answers.",
+        means="The loss is as large as a softmax of probabilities must leave it. Its gradients are"
+        " small, and training is slow.",
+        does_not_mean="That the model is bad: the order of its answers is right. Logits that are"
+        " kept between 0 and 1 by other means, as cosines without a temperature, look the same.",
         guards=(
-            "The accuracy, on the split of the loss, must be 95 % or more: a plain cross-entropy is"
-            " far lower then.",
-            "Every value of the last third must be at the floor, and none below it.",
+            "At the floor: the accuracy, on the split of the loss, must be 95 % or more, where a"
+            " plain cross-entropy is far lower; every value of the last third must be at it, and"
+            " none below.",
+            "By the sum: every loss must be one that two softmaxes can leave, an interval of"
+            " length 1. A plain cross-entropy falls by more than the accuracy rises: by 2 and more"
+            " for each 1 from five classes on.",
+            "For two classes the slopes are near each other: the loss must also exceed, by 3 %,"
+            " what the same answers cost with a confidence of their accuracy.",
+            "Where the accuracy hardly moves, or moved at once, the loss must exceed that by 10 %,"
+            " half of the answers be right, and the sum be that of a whole number of classes to"
+            " 0.03.",
         ),
-        references=("SciCo #2, CGES #1, tflearn PR #562: softmax before a loss that applies it",),
+        references=(
+            "SciCo #2, CGES #1, tflearn PR #562: softmax before a loss that applies it",
+            "benchmarks/calibration: the sum of no healthy training stood still",
+        ),
     ),
     not_for=(*GAMES, Regime.PREFERENCE),
     fires=Example(
@@ -143,11 +190,27 @@ def clamped(
 )
 def softmax_floor(
     loss: Series,
+    losses: tuple[Series, ...],
     metrics: tuple[Series, ...],
     facts: Facts,
     *,
     near: Annotated[float, Bound("share", "of the floor: values at it", ge=0)] = 5e-3,
     right: Annotated[float, Bound("accuracy", "from which the two contradict", ge=0)] = 0.95,
+    least_scatter: Annotated[
+        float, Bound("share", "of the accuracy's: up to it the sum stands still", ge=0)
+    ] = 0.4,
+) -> Outcome:
+    outcome = _by_floor(loss, metrics, facts, near, right)
+    if isinstance(outcome, Fired):
+        return outcome
+    pairs = ((one, _accuracy(metrics, one.split)) for one in (loss, *losses))
+    found = (_coupled(one, beside, least_scatter) for one, beside in pairs if beside is not None)
+    fired = next(filter(None, found), None)
+    return Fired((fired,)) if fired is not None else outcome
+
+
+def _by_floor(
+    loss: Series, metrics: tuple[Series, ...], facts: Facts, near: float, right: float
 ) -> Outcome:
     ending = loss.values[-(len(loss) // 3) :]
     measured: dict[str, Value] = {
@@ -168,6 +231,55 @@ def softmax_floor(
     if reached < right:
         return Undecided(measured)
     return Fired((Evidence(where(loss, -len(ending)), measured),))
+
+
+MOST_CLASSES = 100
+"""Above it the sums of neighbouring numbers of classes are no longer told apart."""
+
+LEAST_MOVED = 0.015
+"""Standard deviation of an accuracy that moves."""
+
+
+def _coupled(loss: Series, accuracy: Series, least_scatter: float) -> Evidence | None:
+    """What the sum of a total loss and an accuracy says, where it says anything."""
+    found = None if loss.identity.component is not None else coupling(loss, accuracy)
+    if found is None or not found.within or found.classes > MOST_CLASSES:
+        return None
+    still = found.scatter <= least_scatter and found.moved >= LEAST_MOVED
+    if still and (found.classes > 2 or _as_two_classes(found)):
+        variant = "coupled"
+    elif _stands(found):
+        variant = "standing"
+    else:
+        return None
+    measured: dict[str, Value] = {
+        "points": len(loss),
+        "accuracy": accuracy.tag,
+        "rows": found.rows,
+        "total": found.total,
+        "cost": found.loss,
+        "share": found.accuracy,
+        "before": found.first,
+        "after": found.last,
+        "moved": found.moved,
+        "scatter": found.scatter,
+        "fair": found.fair,
+        "classes": found.classes,
+        "implied": found.implied,
+        "floor": softmax_twice(found.classes),
+        "ceiling": found.ceiling,
+    }
+    return Evidence(where(loss), measured, variant)
+
+
+def _as_two_classes(found: Coupling) -> bool:
+    near = abs(found.total - found.ceiling) < 0.03
+    return near and found.loss > 1.03 * found.fair
+
+
+def _stands(found: Coupling) -> bool:
+    whole = abs(found.implied - found.classes) <= 0.03
+    return whole and found.accuracy >= 0.5 and found.loss > 1.1 * found.fair > 0
 
 
 def _at_floor(loss: Series, classes: int, near: float) -> bool:
