@@ -1,8 +1,11 @@
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
-from trainproof.model.data import Floats, Regime, Rewind, RunView
+import numpy as np
+import pytest
+
+from trainproof.model.data import Facts, Floats, Regime, Rewind, RunView
 from trainproof.model.outcome import Level, Skip
 from trainproof.rules.examples import series, view
 
@@ -49,6 +52,80 @@ def test_a_second_warm_up_is_named() -> None:
     values[AT : AT + 20] *= np.linspace(0.01, 1, 20)
     cell = judge(JUMP, resumed("learning_rate", values))
     assert level(cell) == (Level.WARN, "warm-up")
+
+
+def warmed_up(rows: int) -> Floats:
+    """A decay to zero after a linear warm-up of so many rows."""
+    rate = decaying()
+    return rate * np.minimum(1, (1 + np.arange(len(rate))) / rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "variant"), [(1, ""), (3, "warm-up"), (5, "warm-up"), (30, "warm-up")]
+)
+def test_a_schedule_that_starts_over_with_its_warm_up_is_a_warning(rows: int, variant: str) -> None:
+    """The rows of the warm-up are as far apart as the jump is."""
+    rate = np.concatenate([warmed_up(rows)[:AT], warmed_up(rows)[:AT]])
+    cell = judge(JUMP, resumed("learning_rate", rate))
+    assert level(cell) == (Level.WARN, variant)
+
+
+def test_a_resume_within_a_warm_up_is_clean() -> None:
+    assert is_clean(judge(JUMP, resumed("learning_rate", warmed_up(150))))
+
+
+def in_steps(*rates: float, rows: int = 50) -> Floats:
+    return np.repeat(rates, rows)
+
+
+def test_a_rate_that_is_lowered_at_a_resume_and_stays_is_a_note() -> None:
+    cell = judge(JUMP, resumed("learning_rate", in_steps(1e-3, 1e-3, 1e-4, 1e-4)))
+    assert level(cell) == (Level.INFO, "lowered")
+    assert prose(cell).message == (
+        "learning_rate is 0.001 before the resume at step 101 and 0.0001 after it, each for several"
+        " rows."
+    )
+
+
+def test_a_rate_that_is_raised_at_a_resume_and_stays_is_a_warning() -> None:
+    cell = judge(JUMP, resumed("learning_rate", in_steps(1e-3, 1e-4, 1e-3, 1e-3)))
+    assert level(cell) == (Level.WARN, "")
+
+
+def test_a_rate_that_is_zero_from_a_resume_on_is_a_warning() -> None:
+    rate = np.concatenate([decaying()[:AT], np.zeros(AT)])
+    assert level(judge(JUMP, resumed("learning_rate", rate))) == (Level.WARN, "")
+
+
+def test_a_rate_that_goes_to_zero_falls_by_any_factor_at_the_end() -> None:
+    rate = np.concatenate([decaying()[:AT], 0.8 * decaying()[AT:]])
+    cell = judge(JUMP, resumed("learning_rate", rate))
+    assert level(cell) == (Level.WARN, "")
+
+
+def test_a_jump_that_is_found_elsewhere_too_is_the_schedule() -> None:
+    cycle = 1e-3 * np.cos(np.linspace(0, np.pi / 2, 50))
+    for rate in (in_steps(1e-2, 1e-2, 1e-3, 1e-4), np.tile(cycle, 4)):
+        assert is_clean(judge(JUMP, resumed("learning_rate", rate)))
+
+
+def test_a_warm_up_at_the_start_is_no_jump_of_the_schedule() -> None:
+    rate = np.concatenate([warmed_up(3)[:AT], decaying()[:AT]])
+    assert level(judge(JUMP, resumed("learning_rate", rate))) == (Level.WARN, "")
+
+
+def test_the_jumps_of_several_resumes_do_not_excuse_each_other() -> None:
+    rate = np.concatenate([decaying()[:50]] * 4)
+    rewinds = tuple(Rewind("log.jsonl", at, at + 1, True) for at in (50, 100, 150))
+    cell = judge(JUMP, view(series("learning_rate", rate.tolist()), rewinds=rewinds))
+    assert [hit.level for hit in cell.hits] == [Level.WARN] * 3
+
+
+def test_a_declared_schedule_with_restarts_may_rise_at_a_resume() -> None:
+    rate = np.concatenate([decaying()[:AT], decaying()[:AT]])
+    one = resumed("learning_rate", rate)
+    declared = replace(one, facts=Facts(scheduler="cosine_with_restarts"))
+    assert is_clean(judge(JUMP, declared))
 
 
 def test_a_schedule_that_goes_on_is_clean() -> None:

@@ -1,6 +1,7 @@
 """What a resume should carry on and did not."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
 import numpy as np
@@ -18,6 +19,12 @@ LOCAL = 5
 
 CLIMB = 20
 """Rows after a resume in which a second warm-up would show."""
+
+STEADY = 1e-3
+"""Relative change from row to row of a rate that is constant but for its printed digits."""
+
+SAME_FACTOR = 0.05
+"""Relative difference of two factors by which a schedule in steps lowers the rate."""
 
 UNLIKELY = 1e-4
 """Mann-Whitney p below which the loss after a resume is higher than before it."""
@@ -56,7 +63,8 @@ def _resumes(run: RunView) -> bool:
         "before": "the last rate before the resume",
         "after": "the first rate after it",
         "jump": "change over the rate before",
-        "usual": "greatest relative change between neighbouring rows around the resume",
+        "usual": "greatest relative change between neighbouring rows around the resume, but for a"
+        " climb that begins there",
         "peak": "highest rate over the rows after the resume",
     },
     variants={
@@ -65,7 +73,14 @@ def _resumes(run: RunView) -> bool:
             "{series} falls from {before:.4g} to {after:.4g} at the resume at step {first_step} and"
             " climbs again, as in a warm-up.",
             "Over the next rows it rises to {peak:.4g}.",
-        )
+        ),
+        "lowered": Variant(
+            Level.INFO,
+            "{series} is {before:.4g} before the resume at step {first_step} and {after:.4g} after"
+            " it, each for several rows.",
+            "A schedule in steps lowers the rate like this; here it does so where training was"
+            " resumed.",
+        ),
     },
     doc=Doc(
         measures="The change of the learning rate from the last row before a resume to the first"
@@ -74,7 +89,11 @@ def _resumes(run: RunView) -> bool:
         " out anew.",
         does_not_mean="That this was not intended: a resume with another rate looks the same.",
         guards=(
-            "The jump must exceed 10 % of the rate and five times every change around it.",
+            "The jump must exceed 10 % of the rate and five times every change around it; a climb"
+            " that begins at the resume is that of a warm-up and no measure of it.",
+            "A jump as it is found elsewhere in the log, too (steps, cycles and restarts of a"
+            " schedule), is the schedule's own; so is a rise where a schedule with restarts is"
+            " declared, and a fall from one constant rate to another is a note.",
             "Resumes are seen where steps were done again, or go on in another file; others are"
             " not.",
         ),
@@ -109,19 +128,25 @@ def rate_jumps(
     measured: dict[str, Value] = {"points": len(lr), "resumes": len(places)}
     if not places:
         return Undecided(measured, Skip.NEED_ABSENT) if _resumes(run) else Clean(measured)
-    found = [_jump(lr, at, jump, usual) for at in places]
-    evidence = tuple(one for one in found if one is not None)
+    found = [_jump(lr, at, places, jump, usual) for at in places]
+    restarts = "restart" in (run.facts.scheduler or "").lower()
+    evidence = tuple(
+        one for one in found if one is not None and not (restarts and _rises(one.measured))
+    )
     if evidence:
         return Fired(evidence)
     return Clean(measured)
 
 
-def _jump(lr: Series, at: int, jump: float, usual: float) -> Evidence | None:
+def _jump(lr: Series, at: int, places: Sequence[int], jump: float, usual: float) -> Evidence | None:
     values = lr.values
     before, after = float(values[at - 1]), float(values[at])
     size = abs(after - before)
-    around = max(_changes(values[max(0, at - LOCAL) : at]), _changes(values[at : at + LOCAL]))
+    top = at + _climb(values[at : at + CLIMB])
+    around = max(_changes(values[max(0, at - LOCAL) : at]), _changes(values[top : top + LOCAL]))
     if not (before > 0 and size > jump * before and size > usual * around):
+        return None
+    if _is_usual(values, at, [*places, *range(at, top + 1)]):
         return None
     measured: dict[str, Value] = {
         "points": len(values),
@@ -131,9 +156,46 @@ def _jump(lr: Series, at: int, jump: float, usual: float) -> Evidence | None:
         "usual": around / before,
     }
     peak = float(values[at : at + CLIMB].max())
-    climbs = after <= 0.1 * before and peak > 0.1 * before and peak >= 3 * after
-    variant = "warm-up" if climbs else ""
-    return Evidence(where(lr, at), measured | {"peak": peak}, variant)
+    steady = around <= STEADY * min(before, after) and at >= LOCAL <= len(values) - at
+    return Evidence(
+        where(lr, at), measured | {"peak": peak}, _kind(before, after, peak, steady=steady)
+    )
+
+
+def _kind(before: float, after: float, peak: float, *, steady: bool) -> str:
+    """The variant. A rate that fell to nearly nothing may still be on its way up at the peak."""
+    if after >= before:
+        return ""
+    if peak > before or (after <= 0.1 * before < peak and peak >= 3 * after):
+        return "warm-up"
+    return "lowered" if steady else ""
+
+
+def _rises(measured: Mapping[str, Value]) -> bool:
+    return float(measured["after"]) > float(measured["before"])
+
+
+def _climb(values: Floats) -> int:
+    """How many rows in a row the rate rises from the first one on."""
+    rises = np.diff(values) > 0
+    return len(rises) if rises.all() else int(np.argmin(rises))
+
+
+def _is_usual(values: Floats, at: int, apart: Sequence[int]) -> bool:
+    """Whether the rate changes elsewhere as it does here, ``apart`` from these rows and from the
+    warm-up at the start: by half as much or more in the same direction, or by the same factor
+    between two constant rates."""
+    changes = np.diff(values) * math.copysign(1.0, values[at] - values[at - 1])
+    still = np.abs(changes) <= STEADY * np.abs(values[:-1])
+    steps = np.zeros(len(changes), bool)
+    steps[1:-1] = still[:-2] & still[2:]
+    with np.errstate(all="ignore"):
+        factors = values[1:] / values[:-1]
+        near = np.abs(factors / factors[at - 1] - 1) < SAME_FACTOR
+    alike = (changes >= 0.5 * changes[at - 1]) | (near & steps & (changes > 0))
+    alike[: _climb(values)] = False
+    alike[np.asarray(apart) - 1] = False
+    return bool(alike.any())
 
 
 def _changes(values: Floats) -> float:
