@@ -86,7 +86,7 @@ def supervised(tasks: list[Task]) -> Results:
 
 
 class _Silent:
-    def at(self, phase: object, item: int = 0) -> None:
+    def at(self, phase: object, item: int = 0, amount: object = None) -> None:
         pass
 
 

@@ -38,6 +38,7 @@ from .model.checkpoint import Kept
 from .model.data import Facts, Fault, FaultCode, RunView
 from .model.following import Following
 from .model.inspection import Requests
+from .model.progress import Amount, Progress
 from .model.report import (
     SCHEMA_VERSION,
     Invocation,
@@ -58,8 +59,8 @@ from .rules import REGISTRY
 from .stores import open_store
 from .stores.interface import StoreError
 
-Progress = Callable[[int, int], None]
-"""Called with the number of runs judged and the number of runs."""
+Watcher = Callable[[Progress], None]
+"""Told whenever a subject is judged, and now and then while large ones are read."""
 
 
 @dataclass(slots=True)
@@ -82,27 +83,27 @@ class _Found:
     matrices: dict[frozenset[SubjectKind], Mapping[str, RuleInfo]] = field(default_factory=dict)
 
 
-def audit(config: Config, progress: Progress | None = None) -> Report:
+def audit(config: Config, watcher: Watcher | None = None) -> Report:
     """Walk, group, read, judge, report: runs, and the checkpoints that they keep. Raises nothing
     about the data: that is in the report."""
     if config.checkpoints == NO_CHECKPOINTS:
-        return _audited(config, _find, progress)
-    return _audited(config, _find_with_kept, progress, Depth(config.checkpoints))
+        return _audited(config, _find, watcher)
+    return _audited(config, _find_with_kept, watcher, Depth(config.checkpoints))
 
 
 def audit_checkpoints(
-    config: Config, depth: Depth = Depth.TENSORS, progress: Progress | None = None
+    config: Config, depth: Depth = Depth.TENSORS, watcher: Watcher | None = None
 ) -> Report:
     """The same for checkpoints: one subject for each file, or for files that are one together.
 
     Each is compared with that of the config's baseline, or else with the one that was saved before
     it. ``depth``: how much of each file is read.
     """
-    return _audited(config, _find_checkpoints, progress, depth)
+    return _audited(config, _find_checkpoints, watcher, depth)
 
 
 def inspect(
-    config: Config, kind: SubjectKind, requests: Requests, progress: Progress | None = None
+    config: Config, kind: SubjectKind, requests: Requests, watcher: Watcher | None = None
 ) -> Report:
     """Judge what each path of the config names as a subject of ``kind``: a dataset, a tokenizer,
     a speech corpus; an environment is the place itself, under one of its paths."""
@@ -113,7 +114,7 @@ def inspect(
     if kind is SubjectKind.DATASET and requests.dataset.tokenizer is not None:
         kinds.add(SubjectKind.TOKENIZER)  # it is looked at with the dataset
     seek = partial(_find_subjects, kind, frozenset(kinds))
-    return _audited(config, seek, progress, requests)
+    return _audited(config, seek, watcher, requests)
 
 
 def judge(run: Run, view: RunView, config: Config) -> Report:
@@ -149,14 +150,14 @@ _ROWS = {
 def _audited(
     config: Config,
     find: Callable[[Config, ExitStack], _Found],
-    progress: Progress | None,
+    watcher: Watcher | None,
     asked: Depth | Requests = Depth.TENSORS,
 ) -> Report:
     """``asked``: what the caller wants beyond the config."""
     started, begin = datetime.now(UTC), time.monotonic()
     with ExitStack() as stack:
         found = find(config, stack)
-        judged = _judge(found, config, progress, asked)
+        judged = _judge(found, config, watcher, asked)
     invocation = Invocation(
         started=started.isoformat(timespec="seconds"),
         seconds=round(time.monotonic() - begin, 3),
@@ -390,18 +391,19 @@ class _Judged:
 
 
 def _judge(
-    found: _Found, config: Config, progress: Progress | None, asked: Depth | Requests
+    found: _Found, config: Config, watcher: Watcher | None, asked: Depth | Requests
 ) -> _Judged:
     """Results by number of the run: their order says nothing about when each came in."""
     settings = _settings(found, config, asked)
     judged = _Judged()
+    far = None if watcher is None else _Far(found.runs, watcher)
 
     def finished(number: int, result: RunResult) -> None:
         judged.results[number] = result
         if result.kept is not None:
             judged.kept[found.runs[number]] = result.kept
-        if progress is not None:
-            progress(len(judged.results), len(found.runs))
+        if far is not None:
+            far.finished(number)
 
     def carry_out(numbers: Sequence[int]) -> None:
         tasks = [_task(number, found, settings, judged.kept) for number in numbers]
@@ -410,7 +412,8 @@ def _judge(
             return
         judged.jobs = max(judged.jobs, min(config.jobs or os.cpu_count() or 1, len(tasks)))
         limits = Limits(config.timeout, memory_bytes=config.memory_limit)
-        judged.memory_limited = supervise(tasks, settings, limits, judged.jobs, finished)
+        seen = None if far is None else far.seen
+        judged.memory_limited = supervise(tasks, settings, limits, judged.jobs, finished, seen=seen)
 
     checkpoints, others = _in_order(found.runs)
     if checkpoints:
@@ -419,6 +422,44 @@ def _judge(
     if apart := _taken_apart(found, judged):
         carry_out(apart)
     return judged
+
+
+class _Far:
+    """Adds up what has been read of all subjects, and tells it."""
+
+    def __init__(self, runs: Sequence[Run], watcher: Watcher) -> None:
+        self._runs, self._watcher = runs, watcher
+        self._amounts = {number: Amount(total=_size(run)) for number, run in enumerate(runs)}
+        self._sum = Amount(total=sum(amount.total for amount in self._amounts.values()))
+        self._judged = 0
+
+    def seen(self, amounts: Mapping[int, Amount]) -> None:
+        """Of subjects that are being read."""
+        before = self._sum
+        for number, amount in amounts.items():
+            self._is_now(number, amount)
+        if self._sum != before:
+            self._tell()
+
+    def finished(self, number: int) -> None:
+        self._judged += 1
+        self._is_now(number, self._amounts.get(number, Amount()), finished=True)
+        self._tell()
+
+    def _is_now(self, number: int, amount: Amount, finished: bool = False) -> None:
+        """A worker may know of more files than were named: of those of a directory."""
+        old = self._amounts.get(number, Amount())
+        total = max(old.total, amount.total)
+        new = Amount(total if finished else amount.done, total, amount.rows)
+        self._amounts[number] = new
+        self._sum = Amount(*(s + b - a for s, a, b in zip(self._sum, old, new, strict=True)))
+
+    def _tell(self) -> None:
+        self._watcher(Progress(self._judged, len(self._runs), self._sum))
+
+
+def _size(run: Run) -> int:
+    return sum(artifact.size for artifact in run.artifacts)
 
 
 def _settings(found: _Found, config: Config, asked: Depth | Requests) -> Settings:

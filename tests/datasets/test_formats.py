@@ -16,11 +16,13 @@ from trainproof.datasets.sources import Form, Source, read, sources
 from trainproof.model.data import FaultCode
 from trainproof.model.dataset import Dataset, Issue, Shape
 from trainproof.model.inspection import DatasetRequest
+from trainproof.model.progress import Amount
 
 ROWS: list[dict[str, Any]] = [{"text": "one"}, {"text": "two"}, {"text": "three"}]
 
 
 def write(path: Path, content: bytes | str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
 
@@ -110,6 +112,64 @@ def test_a_json_document_is_read_record_by_record(
     assert [spot.line for spot in spots] == expected
 
 
+ARRAY = "[\n" + ",\n".join(map(json.dumps, ROWS)) + "\n]\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "places"),
+    [
+        (json.dumps(ROWS), [1, 1, 1]),
+        (ARRAY, [2, 3, 4]),
+        ("\ufeff\n" + ARRAY, [3, 4, 5]),
+        (json.dumps(ROWS, indent=2), [2, 5, 8]),
+        ("\n".join(json.dumps(row, indent=2) for row in ROWS), [1, 4, 7]),
+    ],
+)
+@pytest.mark.parametrize("end", ["jsonl", "ndjson", "jsonl.gz"])
+def test_a_document_that_is_named_as_lines_is_read_as_what_it_is(
+    tmp_path: Path, content: str, places: list[int], end: str
+) -> None:
+    data = content.replace('"one"', "null").replace('"two"', "null").replace('"three"', "null")
+    packed = gzip.compress(data.encode()) if end.endswith("gz") else data.encode()
+    found = measured(write(tmp_path / f"a.{end}", packed))
+    assert (found.rows, found.unusable, found.documents.rows) == (3, 0, 1)
+    assert lines(found, Issue.NULL_TEXT) == places
+    assert found.lined.rows == 0
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        '{"text": "cut',
+        '{"text": "cut", ',
+        "[1, 2]",
+        "[]",
+        "17",
+        '{"text": "one"}',
+    ],
+)
+def test_one_odd_first_line_makes_no_document_of_lines(tmp_path: Path, first: str) -> None:
+    found = measured(jsonl(tmp_path / "a.jsonl", first, {"text": "two"}, {"text": "three"}))
+    assert found.documents.rows == 0
+    assert found.seen == 3
+
+
+def test_lines_that_are_named_as_a_document_are_told(tmp_path: Path) -> None:
+    for number in range(7):
+        jsonl(tmp_path / "data" / f"{number}.json", *ROWS)
+    write(tmp_path / "data" / "7.json", ARRAY)
+    write(tmp_path / "data" / "8.json", json.dumps(ROWS[0]))
+    found = measured(tmp_path / "data")
+    assert (found.documents.rows, found.lined.rows) == (0, 7)
+    assert [spot.artifact for spot in found.lined.spots] == [f"data/{n}.json" for n in range(5)]
+
+
+def test_a_first_line_of_any_length_tells_lines_from_a_document(tmp_path: Path) -> None:
+    row = {"text": "one", "steps": [{"text": "x" * 1000, "n": n} for n in range(300)]}
+    found = measured(jsonl(tmp_path / "a.json", row, row | {"text": "two"}))
+    assert (found.rows, found.lined.rows) == (2, 1)
+
+
 def test_a_long_json_document_is_read_in_pieces(tmp_path: Path) -> None:
     many = [{"text": "é" * 3000, "n": number} for number in range(2000)]
     found = measured(write(tmp_path / "a.json", json.dumps(many, ensure_ascii=False)))
@@ -197,7 +257,7 @@ def test_what_is_compressed_is_recognised_and_read_once(tmp_path: Path, name: st
     (source,) = sources(str(tmp_path), name, DatasetRequest())
     assert isinstance(source, Source)
     forms: list[Form] = []
-    assert sum(1 for _ in read(source, forms.append)) == 20_000
+    assert sum(1 for _ in read(source, forms.append, lambda place: None)) == 20_000
     assert forms == [Form.JSON_LINES]
     assert measured(path).rows == 20_000
 
@@ -244,3 +304,33 @@ def test_what_is_not_there_is_a_fault(tmp_path: Path) -> None:
     found = inspected(tmp_path / "nowhere.jsonl")
     assert found.subject is None
     assert found.faults[0].detail == "No such file or directory"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("blank", [1, 2, 300_000])
+def test_any_number_of_empty_lines_is_passed_over_and_counted(
+    tmp_path: Path, blank: int, end: str
+) -> None:
+    row = json.dumps({"text": "one"}) + end
+    path = write(tmp_path / "a.jsonl", end * blank + row + end * blank + " {" + end * blank)
+    found = measured(path)
+    assert (found.rows, found.unusable) == (1, 1)
+    assert lines(found, Issue.SYNTAX) == [2 * blank + 2]
+    text = write(tmp_path / "a.txt", f"{end * blank}one{end * blank} \x00{end}")
+    assert lines(measured(text), Issue.NUL) == [2 * blank + 1]
+
+
+def test_how_much_of_all_files_has_been_read_is_told_on_the_way(tmp_path: Path) -> None:
+    rows = "".join(json.dumps({"text": f"row {n} " + "word " * 50}) + "\n" for n in range(4000))
+    write(tmp_path / "data" / "train" / "a.jsonl", rows)
+    write(tmp_path / "data" / "train" / "b.jsonl.gz", gzip.compress(rows.encode()))
+    write(tmp_path / "data" / "test" / "c.jsonl", "\n" * 1_000_000)
+    total = sum(path.stat().st_size for path in (tmp_path / "data").rglob("*.*"))
+    told: list[Amount] = []
+    found = inspected(tmp_path / "data", lambda amount=None, /: told.append(amount or Amount()))
+    assert isinstance(found.subject, Dataset)
+    assert {amount.total for amount in told} == {total}
+    assert told == sorted(told)
+    assert told[-1].done == total
+    assert 8000 - 64 <= told[-1].rows <= 8000
+    assert sum(amount.done > total - 1_000_000 for amount in told) > 2  # also of empty lines

@@ -156,7 +156,7 @@ def test_a_file_that_killed_a_worker_is_not_opened_again_and_never_passes(tmp_pa
     seen: list[tuple[Phase, int]] = []
 
     class Noted:
-        def at(self, phase: Phase, item: int = 0) -> None:
+        def at(self, phase: Phase, item: int = 0, amount: object = None) -> None:
             seen.append((phase, item))
 
     settings = Settings(rules=("TP-CKPT-CORRUPT", "TP-CKPT-NAN"))

@@ -232,7 +232,7 @@ def test_what_was_just_judged_is_not_read_again_to_be_compared_with(tmp_path: Pa
     seen: list[Phase] = []
 
     class Noted:
-        def at(self, phase: Phase, item: int = 0) -> None:
+        def at(self, phase: Phase, item: int = 0, amount: object = None) -> None:
             seen.append(phase)
 
     first, second = run_of("step_1.pt"), run_of("step_2.pt")

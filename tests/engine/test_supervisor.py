@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from trainproof.engine.beacon import Beacon, Sighting
 from trainproof.engine.limits import Limits
 from trainproof.engine.supervisor import supervise
+from trainproof.engine.work import Phase
 from trainproof.model.artifact import Artifact, Kind, Run
 from trainproof.model.data import FaultCode
 from trainproof.model.outcome import Skip, State
+from trainproof.model.progress import Amount
 from trainproof.model.wire import RunResult, Settings, Task
 
 PLUGIN = "tests.engine.hostile"
@@ -152,3 +155,27 @@ def test_workers_that_cannot_start_end_the_audit_with_every_cell_accounted_for(
     supervise([Task(0, run_of(tmp_path, "nothing"))], settings, LIMITS, 1, results.__setitem__)
     assert [cell.skip for cell in results[0].cells] == [Skip.WORKER_CRASHED] * 2
     assert results[0].cells[0].checks[0].measured == {"detail": "exit status 1"}
+
+
+def test_who_watches_is_told_what_was_read_of_the_tasks_in_flight(tmp_path: Path) -> None:
+    seen: list[dict[int, Amount]] = []
+    supervise(
+        [Task(3, run_of(tmp_path, "nothing", "hang", "nothing"))],
+        Settings(rules=SOUND, plugins=(PLUGIN,)),
+        Limits(step_seconds=1.0),
+        1,
+        lambda number, result: None,
+        seen=lambda amounts: seen.append(dict(amounts)),
+    )
+    assert {3: Amount(1, 3)} in seen
+
+
+def test_a_beacon_shows_what_was_told_last_and_forgets_it_with_the_task() -> None:
+    beacon = Beacon()
+    beacon.task(7)
+    beacon.at(Phase.READING, 2, Amount(10, 2**70, 5))
+    beacon.at(Phase.READING, 3)
+    assert beacon.sighting() == Sighting(3, 7, Phase.READING, 3, Amount(10, 2**64 - 1, 5))
+    beacon.task(8)
+    assert beacon.sighting() == Sighting(4, 8, Phase.IDLE, 0, Amount())
+    beacon.close()

@@ -362,3 +362,15 @@ def test_labels_that_are_no_tokens_have_lengths_of_their_own() -> None:
     targets = Targets(1000, 0, 0, 0, None, 9, spot(1))
     view = troubled(Issue.UNEQUAL_LENGTHS, 1000, 1, targets=targets, **TOKENS)
     assert is_clean(judge("TP-PRE-ID-RANGE", view))
+
+
+def test_a_document_named_as_lines_warns_and_lines_named_as_a_document_are_a_note() -> None:
+    cell = judge("TP-PRE-FILE-FORM", dataset(documents=tally(1, 1), files=3))
+    assert level(cell) == (Level.WARN, "")
+    assert prose(cell).message.startswith("1 of 3 files are named as JSON lines and hold a JSON")
+    assert prose(cell).evidence == "They are train.jsonl."
+    many = Tally(7, tuple(spot(1, f"{n}.json") for n in range(5)))
+    cell = judge("TP-PRE-FILE-FORM", dataset(lined=many, files=8))
+    assert level(cell) == (Level.INFO, "lines")
+    assert measured(cell)["paths"] == "0.json, 1.json, 2.json, 3.json, 4.json and 2 more"
+    assert is_clean(judge("TP-PRE-FILE-FORM", dataset()))

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from tests.support.audio import tone, write_audio, write_wav
+from tests.support.inspected import unheard
 from trainproof import api
 from trainproof.config import Config
 from trainproof.model.artifact import Artifact, Kind, Run
 from trainproof.model.data import Floats
 from trainproof.model.inspection import Inspection, Requests
+from trainproof.model.progress import Amount, Beat
 from trainproof.model.report import ExitCode, Report, SubjectReport, Verdict, exit_code
 from trainproof.model.rule import SubjectKind
 from trainproof.model.speech import Corpus
@@ -55,10 +57,10 @@ def fired(path: Path) -> dict[str, str]:
     return {finding.id: str(finding.level) for finding in judged(path).findings}
 
 
-def inspected(path: Path, beat: object = lambda: None) -> Inspection:
+def inspected(path: Path, beat: Beat = unheard) -> Inspection:
     artifact = Artifact(str(path.parent), path.name, 0, Kind.SPEECH, "speech")
     run = Run(path.name, str(path.parent), (artifact,), SubjectKind.SPEECH)
-    return inspect(run, Requests(), beat)  # type: ignore[arg-type]
+    return inspect(run, Requests(), beat)
 
 
 def measured(path: Path) -> Corpus:
@@ -280,18 +282,21 @@ def test_the_deadline_is_renewed_and_memory_is_bounded(tmp_path: Path) -> None:
     path = corpus(tmp_path)
     with path.open("a") as file:
         file.writelines(f'{{"audio_filepath": "no{n}.wav", "text": ""}}\n' for n in range(500))
-    beats: list[int] = []
-    subject = inspected(path, lambda: beats.append(1)).subject
+    beats: list[Amount | None] = []
+    subject = inspected(path, lambda amount=None, /: beats.append(amount)).subject
     assert isinstance(subject, Corpus)
     assert (subject.missing.count, len(subject.missing.first)) == (500, 10)
     assert len(beats) >= 500 // 64
+    assert beats[1] == Amount(rows=64)
+    size = sum(file.stat().st_size for file in tmp_path.rglob("*.wav"))
+    assert (beats[-1] or Amount()).total == size
 
 
 def test_a_file_of_broken_lines_renews_it_too(tmp_path: Path) -> None:
     path = tmp_path / "train.jsonl"
     path.write_text("{\n" * 1000)
-    beats: list[int] = []
-    found = inspected(path, lambda: beats.append(1))
+    beats: list[Amount | None] = []
+    found = inspected(path, lambda amount=None, /: beats.append(amount))
     assert found.subject is None
     assert len(beats) >= 1000 // 64
     assert len(found.faults) == 22

@@ -10,6 +10,7 @@ from trainproof import datasets, tokenization
 from trainproof.model.artifact import Artifact, Kind, Run
 from trainproof.model.dataset import Dataset, Issue
 from trainproof.model.inspection import DatasetRequest, Inspection, Requests, TokenizerRequest
+from trainproof.model.progress import Amount, Beat
 from trainproof.model.rule import SubjectKind
 from trainproof.model.tokenizer import Tokenizer
 
@@ -26,14 +27,18 @@ def _line(row: object) -> bytes:
     return (row if isinstance(row, str) else json.dumps(row)).encode()
 
 
-def inspected(path: Path, **asked: Any) -> Inspection:
+def unheard(amount: Amount | None = None, /) -> None:
+    """A deadline that nobody keeps."""
+
+
+def inspected(path: Path, beat: Beat = unheard, **asked: Any) -> Inspection:
     """What the inspection of a dataset brings home."""
     artifact = Artifact(str(path.parent), path.name, 0, Kind.DATASET, "dataset")
     run = Run(path.name, str(path.parent), (artifact,), SubjectKind.DATASET)
     given: dict[str, Any] = {
         name: str(value) if isinstance(value, Path) else value for name, value in asked.items()
     }
-    return datasets.inspect(run, Requests(dataset=DatasetRequest(**given)), lambda: None)
+    return datasets.inspect(run, Requests(dataset=DatasetRequest(**given)), beat)
 
 
 def measured(path: Path, **asked: Any) -> Dataset:
@@ -58,7 +63,7 @@ def opened(path: Path, text: Path | None = None) -> Inspection:
     artifact = Artifact(str(path.parent), path.name, 0, Kind.TOKENIZER, "tokenizer")
     run = Run(path.name, str(path.parent), (artifact,), SubjectKind.TOKENIZER)
     asked = TokenizerRequest(None if text is None else str(text))
-    return tokenization.inspect(run, Requests(tokenizer=asked), lambda: None)
+    return tokenization.inspect(run, Requests(tokenizer=asked), unheard)
 
 
 def tokenizer(path: Path, text: Path | None = None) -> Tokenizer:

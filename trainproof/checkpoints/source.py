@@ -62,8 +62,8 @@ class _Stream:
         return self._stream.read(count)
 
 
-Beat = Callable[[], None]
-"""Told before each read that the work goes on: a large file takes longer than a step may."""
+Beat = Callable[[int], None]
+"""Told before each read how many bytes it is of: a large file takes longer than a step may."""
 
 
 class _Beating:
@@ -71,11 +71,11 @@ class _Beating:
         self._reads, self._beat = reads, beat
 
     def into(self, buffer: memoryview, at: int) -> int:
-        self._beat()
+        self._beat(len(buffer))
         return self._reads.into(buffer, at)
 
     def some(self, at: int, count: int) -> bytes:
-        self._beat()
+        self._beat(count)
         return self._reads.some(at, count)
 
 

@@ -23,7 +23,7 @@ from .outputs import STDOUT, check_targets, colored, deliver, speak
 from .progress import reporting
 
 Text = Callable[[Report, Options, FailOn], bytes]
-Audit = Callable[[Config, api.Progress | None], Report]
+Audit = Callable[[Config, api.Watcher | None], Report]
 
 
 @with_options
@@ -89,8 +89,8 @@ def run(paths: tuple[str, ...], options: Options, text: Text, audit: Audit = api
 def _audited(config: Config, options: Options, audit: Audit) -> Report:
     """An audit that fails as a whole is a report too: exit code 2, and the reason in ``error``."""
     try:
-        with reporting(options.progress and not options.quiet) as progress:
-            return audit(config, progress)
+        with reporting(options.progress and not options.quiet) as watcher:
+            return audit(config, watcher)
     except KeyboardInterrupt:
         fail("interrupted")
     except Exception as error:  # noqa: BLE001 - never a traceback in the place of a report

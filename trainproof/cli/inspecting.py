@@ -93,6 +93,6 @@ def _inspect(
 
 
 def _inspected(
-    config: Config, progress: api.Progress | None, *, kind: SubjectKind, requests: Requests
+    config: Config, watcher: api.Watcher | None, *, kind: SubjectKind, requests: Requests
 ) -> Report:
-    return api.inspect(config, kind, requests, progress)
+    return api.inspect(config, kind, requests, watcher)

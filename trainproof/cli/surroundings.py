@@ -17,7 +17,7 @@ from trainproof.model.rule import SubjectKind
 from .auditing import in_full, run
 from .options import Options, with_options
 
-Judge = Callable[[Config, api.Progress | None], Report]
+Judge = Callable[[Config, api.Watcher | None], Report]
 
 
 @with_options
@@ -78,9 +78,9 @@ def env(
 
 
 def _environment(request: EnvironmentRequest) -> Judge:
-    def judge(config: Config, progress: api.Progress | None) -> Report:
+    def judge(config: Config, watcher: api.Watcher | None) -> Report:
         asked = Requests(environment=replace(request, seconds=config.timeout))
-        return api.inspect(config, SubjectKind.ENVIRONMENT, asked, progress)
+        return api.inspect(config, SubjectKind.ENVIRONMENT, asked, watcher)
 
     return judge
 
@@ -102,5 +102,5 @@ def data(
     run(tuple(paths), options, in_full, _corpus)
 
 
-def _corpus(config: Config, progress: api.Progress | None) -> Report:
-    return api.inspect(config, SubjectKind.SPEECH, Requests(), progress)
+def _corpus(config: Config, watcher: api.Watcher | None) -> Report:
+    return api.inspect(config, SubjectKind.SPEECH, Requests(), watcher)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 
 from trainproof.model.artifact import Run
@@ -11,6 +11,7 @@ from trainproof.model.data import Fault, FaultCode
 from trainproof.model.dataset import Dataset
 from trainproof.model.inspection import DatasetRequest, Inspection, Requests
 from trainproof.model.outcome import Value
+from trainproof.model.progress import Amount, Beat
 from trainproof.tokenization import measured as of_tokenizer
 from trainproof.tokenization.loading import Loaded, load
 
@@ -24,8 +25,6 @@ _BEAT = 64
 """Rows after which the deadline is renewed: a row may have millions of characters."""
 _FAULTS = 50
 
-Beat = Callable[[], None]
-
 
 def inspect(run: Run, requests: Requests, beat: Beat) -> Inspection:
     """Read every row of a dataset once."""
@@ -36,8 +35,10 @@ def inspect(run: Run, requests: Requests, beat: Beat) -> Inspection:
     issues = Issues()
     sample = TokenSample(loaded, issues, artifact.path, asked.max_len, beat) if loaded else None
     survey = Survey(issues, asked.text_field, sample, ends(loaded.facts) if loaded else frozenset())
-    for source in _sources(run, asked, faults):
-        _read(source, survey, faults, beat)
+    found_sources = _sources(run, asked, faults)
+    gauge = _Gauge(beat, found_sources)
+    for source in found_sources:
+        _read(source, survey, faults, gauge)
     lengths = sample.found() if sample else None
     found = survey.found(artifact.path)
     if not found.seen:
@@ -62,23 +63,45 @@ def _tokenizer(asked: DatasetRequest, root: str, faults: list[Fault]) -> Loaded 
     return found
 
 
-def _sources(run: Run, asked: DatasetRequest, faults: list[Fault]) -> Iterator[Source]:
+def _sources(run: Run, asked: DatasetRequest, faults: list[Fault]) -> list[Source]:
     """All files, training rows first: what is held out is compared with them."""
     found = list(sources(run.root, run.artifacts[0].path, asked))
     if asked.eval is not None:
         found += sources(run.root, os.path.relpath(asked.eval, run.root), asked, held_out=True)
     faults += (item for item in found if isinstance(item, Fault))
-    yield from sorted(
+    return sorted(
         (item for item in found if isinstance(item, Source)), key=lambda source: source.held_out
     )
 
 
-def _read(source: Source, survey: Survey, faults: list[Fault], beat: Beat) -> None:
+class _Gauge:
+    """How far all files together have been read."""
+
+    def __init__(self, beat: Beat, sources: Sequence[Source]) -> None:
+        self._beat, self._total = beat, sum(source.size for source in sources)
+        self._before = self._size = self._place = self._rows = 0
+
+    def file(self, source: Source) -> None:
+        self._before += self._size
+        self._size, self._place = source.size, 0
+        self.rows(0)
+
+    def place(self, place: int) -> None:
+        """Bytes that were taken of the file. Formats of columns also go back."""
+        self._place = max(self._place, min(place, self._size))
+        self.rows(0)
+
+    def rows(self, more: int) -> None:
+        self._rows += more
+        self._beat(Amount(self._before + self._place, self._total, self._rows))
+
+
+def _read(source: Source, survey: Survey, faults: list[Fault], gauge: _Gauge) -> None:
     survey.file(source)
-    beat()
-    for number, item in enumerate(read(source, survey.form)):
+    gauge.file(source)
+    for number, item in enumerate(read(source, survey.form, gauge.place), 1):
         if number % _BEAT == 0:
-            beat()
+            gauge.rows(_BEAT)
         if type(item) is tuple:  # nearly all are rows, and this is asked for each
             survey.row(*item)
         elif isinstance(item, Unusable):

@@ -19,7 +19,7 @@ _DIGITS = 640
 def json_lines(stream: BinaryIO) -> Iterator[Item]:
     """A row for each object; blank lines are no rows."""
     parse = orjson.loads
-    for number, text in lines(stream):
+    for number, text in lines(stream, empty=False):
         try:
             value = parse(text or b"")
         except orjson.JSONDecodeError:
@@ -84,7 +84,7 @@ def _encodes(value: object) -> bool:
 
 def plain_text(stream: BinaryIO) -> Iterator[Item]:
     """A row for each line that is not blank."""
-    for number, line in lines(stream):
+    for number, line in lines(stream, empty=False):
         if line is None:
             yield Unusable(number, Issue.TOO_LONG)
             continue

@@ -14,13 +14,8 @@ from trainproof.model.artifact import Content
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.inspection import DatasetRequest
 from trainproof.stores import Entry, Passed, Store, StoreError, open_store
-from trainproof.stores.compressed import (
-    LIMITS,
-    Decompressed,
-    Limits,
-    decompressed,
-    trouble_of,
-)
+from trainproof.stores.compressed import LIMITS, Limits, decompressed, trouble_of
+from trainproof.stores.watched import watched
 
 from .json_document import json_document
 from .json_lines import json_lines, plain_text
@@ -59,7 +54,10 @@ _ABOUT = frozenset(
 _WORDS = re.compile(r"[^a-z]+")
 _TRAIN = frozenset({"train", "training"})
 _HELD_OUT = frozenset({"test", "valid", "validation", "val", "dev", "eval", "evaluation"})
-_HEAD = 1 << 16
+_FIRST = 16 << 20
+"""Bytes of a first line that are looked at."""
+_BLANK = 1000
+"""Lines that may be blank before two that are not."""
 _STREAMED = frozenset(Form) - {Form.PARQUET, Form.ARROW}
 _FORWARD = Limits(total=1 << 42)
 """Read once from end to end, a compressed file may unfold to as much as it likes, in proportion."""
@@ -67,12 +65,14 @@ _FORWARD = Limits(total=1 << 42)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file. ``artifact``: its name in the report; ``path``: in its store."""
+    """One file. ``artifact``: its name in the report; ``path``: in its store; ``size``: its bytes
+    on the disk."""
 
     store: Store
     path: str
     artifact: str
     held_out: bool = False
+    size: int = 0
 
 
 def sources(
@@ -86,7 +86,7 @@ def sources(
             path, asked.follow_symlinks, include=asked.include, exclude=asked.exclude
         )
         if not os.path.isdir(path):
-            yield Source(store, os.path.basename(name), name, held_out)
+            yield Source(store, os.path.basename(name), name, held_out, _size(path))
             return
         found = list(store.walk())
     except StoreError as error:
@@ -99,9 +99,17 @@ def sources(
     if not paths:
         yield Fault(FaultCode.IO, name, _nothing(found), fatal=True)
     split = any(_TRAIN & _words(path) for path in paths)
-    for path in paths:
-        apart = held_out or (split and bool(_HELD_OUT & _words(path)) and not _is_train(path))
-        yield Source(store, path, f"{name}/{path}", apart)
+    for inner in paths:
+        apart = held_out or (split and bool(_HELD_OUT & _words(inner)) and not _is_train(inner))
+        yield Source(store, inner, f"{name}/{inner}", apart, _size(os.path.join(path, inner)))
+
+
+def _size(path: str) -> int:
+    """0 for what cannot be asked: opening it will tell why."""
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
 
 
 def _nothing(found: Sequence[Entry | Passed | StoreError]) -> str:
@@ -114,12 +122,8 @@ def _nothing(found: Sequence[Entry | Passed | StoreError]) -> str:
 
 def _data(paths: Sequence[str]) -> list[str]:
     """Those that hold rows: text only where nothing else does."""
-    known = [p for p in paths if _by_name(p) and os.path.basename(p) not in _ABOUT]
-    return [p for p in known if _by_name(p) is not Form.TEXT] or known
-
-
-def _by_name(path: str) -> Form | None:
-    return _ENDS.get(os.path.splitext(_COMPRESSED.sub("", path))[1].lower())
+    known = [p for p in paths if named(p) and os.path.basename(p) not in _ABOUT]
+    return [p for p in known if named(p) is not Form.TEXT] or known
 
 
 def _words(path: str) -> set[str]:
@@ -130,14 +134,17 @@ def _is_train(path: str) -> bool:
     return bool(_TRAIN & _words(os.path.basename(path)))
 
 
-def read(source: Source, said: Callable[[Form], None]) -> Iterator[Item]:
-    """The rows of one file; ``said`` is told its form before the first."""
+def read(
+    source: Source, said: Callable[[Form], None], told: Callable[[int], None]
+) -> Iterator[Item]:
+    """The rows of one file; ``said`` is told its form before the first, and ``told`` again and
+    again how many of its bytes were taken."""
     try:
-        limits = _FORWARD if _by_name(source.path) in _STREAMED else LIMITS
-        opened = decompressed(source.store.open(source.path), source.artifact, limits)
-        with contextlib.closing(opened) as stream:
-            form = _form(source.path, stream)
-            said(form)
+        form = _form(source)
+        said(form)
+        opened = watched(source.store.open(source.path), told)
+        limits = _FORWARD if form in _STREAMED else LIMITS
+        with contextlib.closing(decompressed(opened, source.artifact, limits)) as stream:
             yield from _rows(form, stream, source.artifact)
             if trouble := trouble_of(stream):
                 yield Fault(trouble.code, source.artifact, trouble.detail, fatal=True)
@@ -145,36 +152,53 @@ def read(source: Source, said: Callable[[Form], None]) -> Iterator[Item]:
         yield Fault(FaultCode.IO, source.artifact, error.detail, fatal=True)
 
 
-def _form(path: str, stream: BinaryIO) -> Form:
-    """By its name, and by its beginning where the name does not tell."""
-    form = _by_name(path)
-    if form not in (None, Form.JSON):
+def named(path: str) -> Form | None:
+    """What the name of a file says of it."""
+    return _ENDS.get(os.path.splitext(_COMPRESSED.sub("", path))[1].lower())
+
+
+def _form(source: Source) -> Form:
+    """By the name, and by the beginning where the name does not tell or people err. Raises
+    StoreError."""
+    form = named(source.path)
+    if form not in (None, Form.JSON, Form.JSON_LINES):
         return form
-    head = _head(stream)
-    if head.startswith(b"PAR1"):
+    opened = source.store.open(source.path)
+    with contextlib.closing(decompressed(opened, source.artifact)) as stream:
+        first, next_begins = _beginning(stream)
+    if first.startswith(b"PAR1"):
         return Form.PARQUET
-    if head.startswith(b"ARROW1"):
+    if first.startswith(b"ARROW1"):
         return Form.ARROW
-    begin = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    if begin not in (b"{", b"["):
+    if first[:1] not in (b"{", b"["):
         return form or Form.TEXT
-    return Form.JSON_LINES if begin == b"{" and _is_whole_line(head) else Form.JSON
+    if form is Form.JSON_LINES:
+        return Form.JSON if _is_spread(first, next_begins) else form
+    is_line = first.startswith(b"{") and first.endswith(b"}")
+    return Form.JSON_LINES if is_line and next_begins == b"{" else Form.JSON
 
 
-def _head(stream: BinaryIO) -> bytes:
-    """The beginning of a file. What is compressed must not be read twice: it would be unfolded
-    into a temporary file."""
-    if isinstance(stream, Decompressed):
-        return stream.peek(_HEAD)[:_HEAD]
-    head = stream.read(_HEAD)
-    stream.seek(0)
-    return head
+def _beginning(stream: BinaryIO) -> tuple[bytes, bytes]:
+    """The first line that is not blank, as far as it is looked at, and the first byte of the next
+    one."""
+    first = b""
+    for _ in range(_BLANK):
+        line = stream.readline(_FIRST)
+        text = line.removeprefix(b"\xef\xbb\xbf").strip()
+        if first and text:
+            return first, text[:1]
+        first = first or text
+        if not line.endswith(b"\n"):
+            break
+    return first, b""
 
 
-def _is_whole_line(head: bytes) -> bool:
-    """Whether the first line is an object by itself, and another line follows."""
-    first, newline, rest = head.lstrip().partition(b"\n")
-    return bool(newline) and first.rstrip().endswith(b"}") and rest.lstrip()[:1] == b"{"
+def _is_spread(first: bytes, next_begins: bytes) -> bool:
+    """Whether a record or the list of them goes over several lines. A line that is cut does not,
+    nor does one that is a list by itself."""
+    if first.startswith(b"["):
+        return not (first.endswith(b"]") and next_begins)
+    return first == b"{" or (next_begins == b'"' and not first.endswith(b"}"))
 
 
 def _rows(form: Form, stream: BinaryIO, artifact: str) -> Iterator[Item]:

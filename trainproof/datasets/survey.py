@@ -8,11 +8,11 @@ from trainproof.model.dataset import Dataset, Issue, Shape, Spot
 
 from .classes import Classes
 from .forms import Form, Forms
-from .places import Issues, spot_at
+from .places import Counted, Issues, spot_at
 from .repeats import TELLING, Memory
 from .rows import Fields, Unusable
 from .sources import Form as FileForm
-from .sources import Source
+from .sources import Source, named
 from .targets import Supervision
 from .turns import Content
 
@@ -44,6 +44,7 @@ class Survey:
         self.issues = issues
         self._forms = Forms(text_field)
         self._trained, self._held_out = Memory(), Memory()
+        self._documents, self._lined = Counted(), Counted()
         self._classes = Classes()
         self._targets = Supervision(issues, ends)
         self._sample = sample
@@ -68,8 +69,14 @@ class Survey:
 
     def form(self, form: FileForm) -> None:
         """Lines of plain text repeat each other where they are short, and no harm is done."""
+        assert self._source is not None
         if form is FileForm.TEXT:
             self._least = TELLING
+        match named(self._source.path), form:
+            case FileForm.JSON_LINES, FileForm.JSON:
+                self._documents.add(spot_at(self._source.artifact, 1))
+            case FileForm.JSON, FileForm.JSON_LINES:
+                self._lined.add(spot_at(self._source.artifact, 1))
 
     def unusable(self, item: Unusable) -> None:
         self._number += 1
@@ -175,5 +182,7 @@ class Survey:
             overlap=self._held_out.shared_with(self._trained) if self._held else None,
             labels=self._classes.found(),
             targets=self._targets.found(),
+            documents=self._documents.tally(),
+            lined=self._lined.tally(),
             signatures_dropped=self._forms.dropped,
         )

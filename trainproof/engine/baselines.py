@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from trainproof.assembly import Reading, assemble
 from trainproof.model.artifact import Run
 from trainproof.model.data import Fault, RunView
 from trainproof.model.outcome import Level
+from trainproof.model.progress import Amount
 from trainproof.model.rule import SubjectKind
 from trainproof.model.tensors import Depth
 from trainproof.model.wire import Settings, Task
@@ -65,9 +65,18 @@ class Baselines:
 
         key = run, faults, depth
         if key not in self._saved:
-            view = view_of(run, faults, settings, depth, partial(progress.at, Phase.BASELINE))
+            view = view_of(run, faults, settings, depth, _untold(progress))
             self._saved = {key: replace(view, id=name_of(run))}
         return self._saved[key]
+
+
+def _untold(progress: Progress) -> Callable[[int, Amount], None]:
+    """What is read of another checkpoint is no part of the one that is judged."""
+
+    def at(number: int, _: Amount) -> None:
+        progress.at(Phase.BASELINE, number)
+
+    return at
 
 
 def _view(

@@ -1,9 +1,10 @@
-"""A page of shared memory in which a worker says what it is at.
+"""A page of shared memory in which a worker says what it is at, and how far it has come.
 
 A frame per step would cost more than the step. The worker writes a counter, the task, the phase
-and the item with one store into a file without a name; the supervisor reads it when the worker dies
-or its deadline nears. Its content is a hint from a process that may be corrupt: it is checked
-against what was asked before anyone is blamed.
+and the item with one store into a file without a name, and with another what it has read; the
+supervisor reads them when the worker dies, when its deadline nears, and while somebody watches. The
+content is a hint from a process that may be corrupt: it is checked against what was asked before
+anyone is blamed.
 """
 
 from __future__ import annotations
@@ -15,20 +16,27 @@ import sys
 import tempfile
 from dataclasses import dataclass
 
+from trainproof.model.progress import Amount
+
 from .work import Phase
 
-_FORM = struct.Struct("<QIII")
+_STEP = struct.Struct("<QIII")
+_AMOUNT = struct.Struct("<QQQ")
+_AMOUNT_AT = 24
 _SIZE = mmap.PAGESIZE
+_MOST = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """``count`` grows with every step, so two equal sightings mean no progress."""
+    """``count`` grows with every step, so two equal sightings mean no progress. ``amount``: of
+    the task, as far as it was told."""
 
     count: int
     task: int
     phase: int
     item: int
+    amount: Amount
 
 
 class Beacon:
@@ -45,14 +53,18 @@ class Beacon:
 
     def task(self, number: int) -> None:
         self._task = number
-        self.at(Phase.IDLE)
+        self.at(Phase.IDLE, amount=Amount())
 
-    def at(self, phase: Phase, item: int = 0) -> None:
+    def at(self, phase: Phase, item: int = 0, amount: Amount | None = None) -> None:
         self._count += 1
-        _FORM.pack_into(self._page, 0, self._count, self._task, phase, item)
+        if amount is not None:
+            _AMOUNT.pack_into(self._page, _AMOUNT_AT, *(min(one, _MOST) for one in amount))
+        _STEP.pack_into(self._page, 0, self._count, self._task, phase, item)
 
     def sighting(self) -> Sighting:
-        return Sighting(*_FORM.unpack_from(self._page, 0))
+        count, task, phase, item = _STEP.unpack_from(self._page, 0)
+        amount = Amount(*_AMOUNT.unpack_from(self._page, _AMOUNT_AT))
+        return Sighting(count, task, phase, item, amount)
 
     def close(self) -> None:
         self._page.close()

@@ -15,9 +15,11 @@ from trainproof.checkpoints import Contents, assemble, parts_among
 from trainproof.checkpoints.distributed import read_distributed
 from trainproof.checkpoints.draft import Item
 from trainproof.checkpoints.reader import read_checkpoint
+from trainproof.checkpoints.source import Beat
 from trainproof.model.artifact import Artifact, Run
 from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.data import Fault, FaultCode, RunView
+from trainproof.model.progress import Amount
 from trainproof.model.report import (
     LISTED_TENSORS,
     ArtifactEntry,
@@ -58,8 +60,8 @@ class _Reading:
     part: bool = False
 
 
-At = Callable[[int], None]
-"""Told the number of the artifact that is going to be read."""
+At = Callable[[int, Amount], None]
+"""Told the number of the artifact that is going to be read, and what was read of all by then."""
 
 
 def judge_checkpoint(
@@ -127,23 +129,41 @@ def _readings(
     """Files that killed a worker before are not opened again."""
     broken = {fault.artifact for fault in known_faults}
     parts = parts_among(artifact.path for artifact in run.artifacts)
+    gauge, passed = _Gauge(at, sum(artifact.size for artifact in run.artifacts)), 0
     for number, artifact in enumerate(run.artifacts):
         if artifact.path in broken:
             yield _Reading(artifact)
         elif artifact.path in parts:
             yield _Reading(artifact, part=True)
         else:
-            at(number)
-            yield _read(artifact, settings, depth, partial(at, number))
+            gauge.file(number, passed)
+            yield _read(artifact, settings, depth, gauge.beat)
+        passed += artifact.size
+
+
+class _Gauge:
+    """Adds up what is read. Readers leave out parts of some files and read others twice: what is
+    told is between the files that are done with and all of them."""
+
+    def __init__(self, at: At, total: int) -> None:
+        self._at, self._total = at, total
+        self._number = self._read = 0
+
+    def file(self, number: int, passed: int) -> None:
+        """``passed``: bytes of the files before."""
+        self._number, self._read = number, max(self._read, passed)
+        self.beat(0)
+
+    def beat(self, count: int) -> None:
+        self._read = min(self._read + count, self._total)
+        self._at(self._number, Amount(self._read, self._total))
 
 
 def _name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _read(
-    artifact: Artifact, settings: Settings, depth: Depth, beat: Callable[[], None]
-) -> _Reading:
+def _read(artifact: Artifact, settings: Settings, depth: Depth, beat: Beat) -> _Reading:
     """One file; whatever goes wrong is a fault of that file. ``beat`` renews the deadline."""
     tensors: list[TensorInfo] = []
     faults: list[Fault] = []
@@ -174,7 +194,7 @@ def _items(
     settings: Settings,
     depth: Depth,
     stack: contextlib.ExitStack,
-    beat: Callable[[], None],
+    beat: Beat,
 ) -> Iterator[Item]:
     store, path = store_of(artifact.root, settings), artifact.path
     name = _name(path)

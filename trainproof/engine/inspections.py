@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from importlib import import_module
 
 from trainproof.model.artifact import Artifact, Run
 from trainproof.model.data import Fault, FaultCode, RunView
 from trainproof.model.inspection import Inspection, Requests
+from trainproof.model.progress import Amount, Beat
 from trainproof.model.report import ArtifactEntry
 from trainproof.model.rule import SubjectKind
 from trainproof.model.wire import RunResult, Settings, Task
 
 from .work import Phase, Progress, cells_of
 
-Beat = Callable[[], None]
 Inspect = Callable[[Run, Requests, Beat], Inspection]
 
 _PACKAGES = {
@@ -24,19 +23,20 @@ _PACKAGES = {
     SubjectKind.SPEECH: "trainproof.speech",
     SubjectKind.ENVIRONMENT: "trainproof.environment",
 }
-"""Where ``inspect(run, requests, beat)`` of each kind is; imported only when it is asked for.
-
-``beat`` renews the deadline: it is called before each step that hostile input could make long.
-"""
+"""Where ``inspect(run, requests, beat)`` of each kind is; imported only when it is asked for."""
 _ERROR_LENGTH = 500
 
 
 def judge_inspected(task: Task, settings: Settings, progress: Progress) -> RunResult:
     """Everything about one subject. Raises nothing about the data."""
     found = Inspection(None)
+
+    def beat(amount: Amount | None = None, /) -> None:
+        progress.at(Phase.READING, amount=amount)
+
     if not task.known_faults:
-        progress.at(Phase.READING)
-        found = _inspected(task.run, settings.requests, partial(progress.at, Phase.READING))
+        beat()
+        found = _inspected(task.run, settings.requests, beat)
     progress.at(Phase.ASSEMBLING)
     faults = (*task.known_faults, *found.faults)
     view = RunView(task.run.id, faults=faults, inspected=found.subject)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from trainproof.model.progress import Amount
 from trainproof.model.wire import RunResult, Settings, Task
 
 from .baselines import Baselines
@@ -12,7 +13,7 @@ from .work import Phase, at_once, judge
 
 
 class _Silent:
-    def at(self, phase: Phase, item: int = 0) -> None:
+    def at(self, phase: Phase, item: int = 0, amount: Amount | None = None) -> None:
         pass
 
 

@@ -15,11 +15,12 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.outcome import Skip
+from trainproof.model.progress import Amount
 from trainproof.model.wire import (
     LENGTH,
     MAX_FRAME,
@@ -59,10 +60,18 @@ class Death:
 
 
 Finished = Callable[[int, RunResult], None]
+Seen = Callable[[Mapping[int, Amount]], None]
+"""Told now and then what has been read of the tasks in flight, by their numbers."""
 
 
 def supervise(
-    tasks: Sequence[Task], settings: Settings, limits: Limits, jobs: int, finished: Finished
+    tasks: Sequence[Task],
+    settings: Settings,
+    limits: Limits,
+    jobs: int,
+    finished: Finished,
+    *,
+    seen: Seen | None = None,
 ) -> bool:
     """Judge all tasks in ``jobs`` workers; ``finished`` gets each result as it comes.
 
@@ -71,7 +80,7 @@ def supervise(
     """
     pool = Pool(settings, limits, jobs)
     try:
-        pool.judge(tasks, finished)
+        pool.judge(tasks, finished, seen)
     finally:
         pool.close()
     return pool.memory_limited
@@ -166,7 +175,7 @@ class Pool:
         self.failed_starts = 0
         self.memory_limited = True
 
-    def judge(self, tasks: Sequence[Task], finished: Finished) -> None:
+    def judge(self, tasks: Sequence[Task], finished: Finished, seen: Seen | None = None) -> None:
         """Judge all tasks; ``finished`` gets each result as it comes."""
         self.todo, self.finished = deque(tasks), finished
         self.jobs = max(1, min(self._most, len(tasks)))
@@ -181,6 +190,14 @@ class Pool:
                 self._hear(key.data)
             for worker in [w for w in self.workers if w.stalled(self.limits)]:
                 self._bury(worker, _timed_out(worker, self.limits))
+            if seen is not None:
+                seen(dict(self._amounts()))
+
+    def _amounts(self) -> Iterator[tuple[int, Amount]]:
+        for worker in self.workers:
+            sighting = worker.beacon.sighting()
+            if worker.tasks and worker.tasks[0].number == sighting.task:
+                yield sighting.task, sighting.amount
 
     def close(self) -> None:
         for worker in self.workers:

@@ -29,6 +29,7 @@ from trainproof.model.data import (
     Series,
 )
 from trainproof.model.outcome import Cell
+from trainproof.model.progress import Amount
 from trainproof.model.report import ArtifactEntry, Comparison, Segment, SeriesSummary
 from trainproof.model.rule import SubjectKind
 from trainproof.model.tensors import Depth
@@ -39,7 +40,7 @@ from trainproof.readers.interface import Options
 from trainproof.rules import REGISTRY
 from trainproof.rules.pairs import Pair, differences, pairs
 from trainproof.stores import Store, open_store
-from trainproof.stores.compressed import decompressed, trouble_of
+from trainproof.stores.compressed import decompressed, place_of, trouble_of
 from trainproof.stores.interface import StoreError
 
 from .cells import not_checked
@@ -69,8 +70,9 @@ class Phase(IntEnum):
 
 
 class Progress(Protocol):
-    def at(self, phase: Phase, item: int = 0) -> None:
-        """Said before each step that hostile input could make the last one."""
+    def at(self, phase: Phase, item: int = 0, amount: Amount | None = None) -> None:
+        """Said before each step that hostile input could make the last one, with what was read of
+        the task where that is known."""
         ...
 
 
@@ -138,16 +140,27 @@ def _readings(
 ) -> Iterator[Reading]:
     """Artifacts that killed a worker before are not opened again."""
     broken = {fault.artifact for fault in task.known_faults}
+    total, before = sum(artifact.size for artifact in task.run.artifacts), 0
     for number, artifact in enumerate(task.run.artifacts):
         if artifact.path in broken:
             yield Reading(artifact)
-            continue
-        beat = partial(progress.at, Phase.READING, number)
-        beat()
-        yield read(artifact, settings, _beating(through, beat))
+        else:
+            at = partial(progress.at, Phase.READING, number)
+            at(Amount(before, total))
+            yield read(artifact, settings, _beating(through, _telling(at, before, total)))
+        before += artifact.size
 
 
-def _beating(through: Through, beat: Callable[[], None]) -> Through:
+def _telling(at: Callable[[Amount], None], before: int, total: int) -> Callable[[int], None]:
+    """Given the place in a file, tells that in all files, of which ``before`` bytes lie before."""
+
+    def beat(place: int) -> None:
+        at(Amount(min(before + place, total), total))
+
+    return beat
+
+
+def _beating(through: Through, beat: Callable[[int], None]) -> Through:
     """The same, with a deadline that is renewed whenever the reader takes more of the stream."""
 
     def items(artifact: Artifact, stream: BinaryIO, options: Options) -> Iterator[Item]:
@@ -157,17 +170,17 @@ def _beating(through: Through, beat: Callable[[], None]) -> Through:
 
 
 class _Beating:
-    """A stream that tells when it is read from."""
+    """A stream that tells when it is read from, and how much of the file was read by then."""
 
-    def __init__(self, stream: BinaryIO, beat: Callable[[], None]) -> None:
+    def __init__(self, stream: BinaryIO, beat: Callable[[int], None]) -> None:
         self._stream, self._beat = stream, beat
 
     def read(self, size: int = -1) -> bytes:
-        self._beat()
+        self._beat(place_of(self._stream))
         return self._stream.read(size)
 
     def readinto(self, buffer: memoryview) -> int | None:
-        self._beat()
+        self._beat(place_of(self._stream))
         return cast(io.BufferedIOBase, self._stream).readinto(buffer)
 
     def __getattr__(self, name: str) -> Any:

@@ -201,6 +201,10 @@ class Dataset:
     targets: Targets | None = None
     tokenizer: Tokenizer | None = None
     tokenizer_asked: bool = False
+    documents: Tally = Tally()
+    """Files named as JSON lines that hold a document: a list, or records over several lines."""
+    lined: Tally = Tally()
+    """Files named as JSON that hold a record a line."""
     signatures_dropped: int = 0
     """Rows of so many different forms that the rest was not told apart."""
 

@@ -25,6 +25,7 @@ from trainproof.model.outcome import (
     Skip,
     Undecided,
     Value,
+    Where,
 )
 from trainproof.model.rule import Doc, SubjectKind, Variant
 from trainproof.model.tokenizer import Template
@@ -86,6 +87,62 @@ _MALFORMED = {
     Issue.NOT_A_NUMBER: "hold NaN or Infinity, which is no JSON: strict parsers refuse it",
 }
 _LENIENT = dict.fromkeys((Issue.ARITY, Issue.TOO_LONG, Issue.NOT_A_NUMBER), "lenient")
+
+
+@rule(
+    id="TP-PRE-FILE-FORM",
+    title="A file's name says lines, and it holds a document",
+    level=Level.WARN,
+    message="{count:,} of {files:,} files are named as JSON lines and hold a JSON document: a list,"
+    " or records that go over several lines.",
+    evidence="They are {paths}.",
+    needs={"data": _ANY},
+    measures={
+        "files": "files that were read",
+        "count": "files of which it is so",
+        "paths": "the first of them",
+    },
+    doc=Doc(
+        measures="The first line of each file of JSON and the beginning of the second, beside the"
+        " end of the file's name.",
+        means="Loaders differ. datasets reads both forms under both names. What reads line by line"
+        " (pandas with lines=True, json.loads on each line) stops at a document, or takes all of"
+        " it for one row; what reads a document (json.load, pandas without lines) stops at lines.",
+        does_not_mean="That a row is lost: trainproof reads the file as what it is.",
+        guards=(
+            "Lines in a file named .json are a note: datasets writes them so.",
+            "A first line that is cut is no document, nor is one that is a list by itself.",
+        ),
+        references=("measured with datasets 5.2.0 and pandas 3.1.1", "jsonlines.org"),
+    ),
+    fires=Example("a list is named as lines", dataset(documents=tally(1, 1))),
+    silent=_SOUND,
+    variants={
+        "lines": Variant(
+            Level.INFO,
+            "{count:,} of {files:,} files are named as JSON and hold a record a line.",
+            "They are {paths}.",
+        ),
+    },
+    subject=SubjectKind.DATASET,
+)
+def file_form(data: Dataset) -> Outcome:
+    found = [
+        Evidence(
+            Where(tally.spots[0].artifact),
+            {"files": data.files, "count": tally.rows, "paths": _paths(tally)},
+            variant,
+        )
+        for tally, variant in ((data.documents, ""), (data.lined, "lines"))
+        if tally.rows
+    ]
+    return settle(found, {"files": data.files})
+
+
+def _paths(tally: Tally) -> str:
+    shown = ", ".join(spot.artifact for spot in tally.spots)
+    more = tally.rows - len(tally.spots)
+    return f"{shown} and {more:,} more" if more else shown
 
 
 @rule(

@@ -6,7 +6,7 @@ them up. What a rule needs is in ``trainproof.model.speech``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from trainproof.model.artifact import Run
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.inspection import Inspection, Requests
 from trainproof.model.outcome import Value
+from trainproof.model.progress import Amount, Beat
 from trainproof.model.speech import Corpus
 
 from .rows import MAX_ROWS, Bad, Row, rows
@@ -26,7 +27,7 @@ _BEAT = 64
 """Rows from one renewal of the deadline to the next."""
 
 
-def inspect(run: Run, requests: Requests, beat: Callable[[], None]) -> Inspection:
+def inspect(run: Run, requests: Requests, beat: Beat) -> Inspection:
     """Measure the corpus that the run's one artifact is. Nothing is raised about the data."""
     (artifact,) = run.artifacts
     root = Path(run.root)
@@ -34,7 +35,7 @@ def inspect(run: Run, requests: Requests, beat: Callable[[], None]) -> Inspectio
     try:
         for number, item in enumerate(rows(root / artifact.path, root)):
             if number % _BEAT == 0:
-                beat()
+                beat(Amount(rows=number))
             survey.add(item) if isinstance(item, Row) else bad.add(item)
     except OSError as error:
         detail = f"{error.filename}: {error.strerror or type(error).__name__}"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from trainproof.model.progress import Amount, Beat
 from trainproof.model.speech import Corpus, Spot, Spots, Spread
 
 from . import audio, texts
@@ -69,18 +70,19 @@ class _Spread:
 
 @dataclass(slots=True)
 class _File:
-    """One audio file that could be read: its row, and what its header says."""
+    """One audio file that could be read: its row, what its header says, and its bytes."""
 
     row: Row
     path: Path
     header: audio.Header
+    size: int
 
 
 @dataclass(slots=True)
 class Survey:
     """Add the rows in their order, then ``done``, which calls ``beat`` before each file."""
 
-    beat: Callable[[], None]
+    beat: Beat
     rows: int = 0
     texts: int = 0
     unread: _Spots = field(default_factory=_Spots)
@@ -142,7 +144,7 @@ class Survey:
         try:
             size = audio.regular(path)
             found = audio.header(path, size)
-            self._kept(_File(replace(row, text=None), path, found), size)
+            self._kept(_File(replace(row, text=None), path, found, size))
         except FileNotFoundError:
             self.missing.add(_spot(row))
         except audio.Unreadable as error:
@@ -152,12 +154,16 @@ class Survey:
         self._seen[path] = found
         return found
 
-    def _kept(self, file: _File, size: int) -> None:
+    def _kept(self, file: _File) -> None:
         self._files.append(file)
         if file.header.cut:
             self.cut.add(_spot(file.row))
-        same = self._prints.setdefault(_fingerprint(file.path, size), file.path)
-        if same != file.path and size <= _WHOLE and filecmp.cmp(same, file.path, shallow=False):
+        same = self._prints.setdefault(_fingerprint(file.path, file.size), file.path)
+        if (
+            same != file.path
+            and file.size <= _WHOLE
+            and filecmp.cmp(same, file.path, shallow=False)
+        ):
             self.identical.add(_spot(file.row, 0.0, same.name))
 
     def _times(self, row: Row, found: audio.Header) -> None:
@@ -174,8 +180,11 @@ class Survey:
     def done(self) -> Corpus:
         flats, silences = _Spread(), _Spread()
         every = max(1, -(-len(self._files) // SAMPLED_FILES))
-        for file in self._files[::every]:
-            self.beat()
+        sampled = self._files[::every]
+        done, total = 0, sum(file.size for file in sampled)
+        for file in sampled:
+            self.beat(Amount(done, total, self.rows))
+            done += file.size
             measured = audio.samples(file.path, file.header)
             if measured is not None:
                 flats.add(measured.flat, file.row)

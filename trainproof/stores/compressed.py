@@ -82,6 +82,11 @@ class Decompressed(io.BufferedReader):
         """What ended the stream early, as far as it has been read."""
         return self._inner.trouble
 
+    @property
+    def place(self) -> int:
+        """Bytes of the compressed file that were read so far."""
+        return self._inner.place
+
 
 def decompressed(stream: BinaryIO, path: str, limits: Limits = LIMITS) -> BinaryIO:
     """The seekable stream itself, or what it stands for where it is compressed.
@@ -108,6 +113,12 @@ def decompressed(stream: BinaryIO, path: str, limits: Limits = LIMITS) -> Binary
 def trouble_of(stream: BinaryIO) -> Trouble | None:
     """What ended a stream of ``decompressed`` early."""
     return stream.trouble if isinstance(stream, Decompressed) else None
+
+
+def place_of(stream: BinaryIO) -> int:
+    """How many bytes of the file itself, compressed or not, a stream of ``decompressed`` has
+    taken."""
+    return stream.place if isinstance(stream, Decompressed) else stream.tell()
 
 
 def unsupported(method: Method) -> str:
@@ -204,6 +215,10 @@ class _Inner(io.RawIOBase):
             spooled.seek(here)
             stack.pop_all()
         self._spooled = cast(BinaryIO, spooled)
+
+    @property
+    def place(self) -> int:
+        return self._stream.tell()
 
     def close(self) -> None:
         if not self.closed:

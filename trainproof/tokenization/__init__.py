@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
 from dataclasses import replace
 
 from trainproof.model.artifact import Run
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.inspection import Inspection, Requests
 from trainproof.model.outcome import Value
+from trainproof.model.progress import Amount, Beat
 from trainproof.model.tokenizer import TextUse, Tokenizer
 from trainproof.stores import StoreError, open_store
 from trainproof.stores.compressed import decompressed, trouble_of
+from trainproof.stores.watched import watched
 
 from .loading import Loaded, load
 from .measuring import Use, utterance
@@ -21,7 +22,7 @@ from .measuring import Use, utterance
 _LINE = 16 << 20
 
 
-def inspect(run: Run, requests: Requests, beat: Callable[[], None]) -> Inspection:
+def inspect(run: Run, requests: Requests, beat: Beat) -> Inspection:
     """Load a tokenizer and use it on the text that the caller names."""
     asked = requests.tokenizer
     (artifact,) = run.artifacts
@@ -37,13 +38,18 @@ def inspect(run: Run, requests: Requests, beat: Callable[[], None]) -> Inspectio
     return Inspection(facts, measured(facts))
 
 
-def text_use(loaded: Loaded, path: str, artifact: str, beat: Callable[[], None]) -> TextUse | Fault:
+def text_use(loaded: Loaded, path: str, artifact: str, beat: Beat) -> TextUse | Fault:
     """What the tokenizer does to the lines of a file, called ``artifact`` in the report."""
     use = Use(loaded, artifact, beat)
+    number = 0
     try:
-        stream = decompressed(open_store(path).open(os.path.basename(path)), path)
-        with contextlib.closing(stream):
-            number = 0
+        opened = open_store(path).open(os.path.basename(path))
+        size = os.fstat(opened.fileno()).st_size
+
+        def told(place: int) -> None:
+            beat(Amount(min(place, size), size, number))
+
+        with contextlib.closing(decompressed(watched(opened, told), path)) as stream:
             while not use.full and (line := stream.readline(_LINE)):
                 number += 1
                 use.add(utterance(number, line.decode("utf-8", "replace")))
