@@ -123,6 +123,7 @@ def test_documentation_order_is_by_family() -> None:
         "reward",
         "policy",
         "adversarial",
+        "improvement",
         "throughput",
         "integrity",
         "comparison",

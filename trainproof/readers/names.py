@@ -128,6 +128,7 @@ EXACT: tuple[tuple[Role, Direction, str], ...] = (
     ),
     (Role.STEP_TIME, Direction.LOWER, "dt"),
     (Role.LOADER_TIME, Direction.LOWER, "data"),
+    (Role.METRIC, Direction.HIGHER, "is"),  # the inception score
     # The average over the whole run that transformers' Trainer writes once, at the end.
     (Role.OTHER, Direction.NONE, "train train loss"),
 )
@@ -216,10 +217,10 @@ QUANTITIES: tuple[tuple[Role, Direction, str], ...] = (
     (
         Role.METRIC,
         Direction.LOWER,
-        "err, error, error rate, errors, wer, cer, ter, eer, fid, kid, lpips, perplexity, ppl,"
-        " bpb, bpc, bits per byte, bits per char, bits per dim, bpd, rmse, mse, mae, mape, smape,"
-        " nrmse, rmsle, msle, medae, mean squared error, mean absolute error, ece, brier, mcd,"
-        " ade, fde, minade, minfde, chamfer, epe, hausdorff",
+        "err, error, error rate, errors, wer, cer, ter, eer, fid, kid, fvd, fad, mmd, swd,"
+        " lpips, perplexity, ppl, bpb, bpc, bits per byte, bits per char, bits per dim, bpd, rmse,"
+        " mse, mae, mape, smape, nrmse, rmsle, msle, medae, mean squared error,"
+        " mean absolute error, ece, brier, mcd, ade, fde, minade, minfde, chamfer, epe, hausdorff",
     ),
     (
         Role.METRIC,

@@ -17,6 +17,7 @@ from . import best as best
 from . import reward as reward
 from . import policy as policy
 from . import adversarial as adversarial
+from . import improvement as improvement
 from . import throughput as throughput
 from . import integrity as integrity
 from . import comparison as comparison

@@ -34,6 +34,7 @@ from .statistics import (
     curvature_noise,
     measure,
     median,
+    median_of_three,
     noise,
     printed_quantum,
     profile,
@@ -507,7 +508,8 @@ def _range(series: Series) -> float:
         does_not_mean="That the weights are damaged: a broken evaluation looks the same.",
         guards=(
             "Only metrics of which the better direction is known; the floor needs it to be up.",
-            "A metric that was never above 0.05 is not judged to have collapsed.",
+            "A metric that was never above 0.05 is not judged to have collapsed; one of training"
+            " batches must have been above it twice within three values.",
             "A metric that was that low before and came back must be so for more than three times"
             " as long; one of training batches, which may be of few cases, for ten values.",
             "A share of few cases (every value a multiple of 1/n) must have lost more than the"
@@ -549,7 +551,7 @@ def metric_collapse(
     measured |= {"best": best, "best_step": int(metric.steps[best_at])}
     measured |= {"low": low, "lows": lows, "needed": needed}
     place = where(metric, best_at, -1)
-    if best > 0.05 and low >= needed:
+    if _sustained(metric, best) > 0.05 and low >= needed:
         return Fired((Evidence(place, measured),))
     seen = cost_profile(metric)
     sign = -1 if up else 1
@@ -563,6 +565,13 @@ def metric_collapse(
     if len(metric) < FEW or not gained or found.rise <= least_errors * counting:
         return Undecided(measured, Skip.LOW_POWER)
     return Fired((Evidence(place, measured, "given-back"),))
+
+
+def _sustained(metric: Series, best: float) -> float:
+    """The best value; of training batches, which may be of few cases, one of three neighbours."""
+    if metric.split is not Split.TRAIN or len(metric) < 3:
+        return best
+    return float(median_of_three(metric.values).max())
 
 
 BATCHES = 10

@@ -33,6 +33,7 @@ IDENTITIES: dict[str, Identity] = {
     "eval_accuracy": Identity(Role.METRIC, "accuracy", Split.EVAL, direction=Direction.HIGHER),
     "accuracy": Identity(Role.METRIC, "accuracy", direction=Direction.HIGHER),
     "reward": Identity(Role.REWARD, "reward", direction=Direction.HIGHER),
+    "fid": Identity(Role.METRIC, "fid", Split.EVAL, direction=Direction.LOWER),
     "reward_std": Identity(Role.OTHER, "reward_std"),
     "rewards/margins": Identity(
         Role.REWARD, "rewards_margins", component="margins", direction=Direction.HIGHER

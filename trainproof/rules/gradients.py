@@ -182,12 +182,15 @@ def _loss_present(grad: Series, tail: int, loss: Series) -> bool:
             "Gradients of small batches scatter over several powers of ten: a spike must stand out"
             " by five robust standard deviations of the logarithms.",
             "Rows that are not finite are left to the rule about those.",
+            "In reinforcement learning a policy that decided itself has next to no gradient but for"
+            " its rare other actions: out of scope.",
         ),
         references=(
             "ZClip 2025, SPAM 2025: gradient spikes in language-model training",
             "trainproof 0.22: a ratio to the median of the whole run fires on benign early bursts",
         ),
     ),
+    not_for=(Regime.REINFORCEMENT,),
     fires=Example(
         "three rows at fifty times the level",
         view(series("grad_norm", [1.0, 1.2, 0.9] * 10 + [50.0] * 3 + [1.0, 1.2, 0.9] * 10)),

@@ -219,6 +219,17 @@ class Companions:
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """The attempt itself: for what may be logged under many roles."""
+
+    def describe(self) -> str:
+        return "what is logged beside it"
+
+    def bind(self, place: Place) -> Attempt:
+        return place.attempt
+
+
+@dataclass(frozen=True, slots=True)
 class Optional:
     """A need that may be missing: the rule then gets None."""
 

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import numpy as np
 
-from trainproof.model.data import Role, Series, Split
+from trainproof.model.data import Role, Series
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
 from trainproof.model.rule import Doc
 
 from .examples import series, view
 from .interface import Bound, Each, Example, Which, rule, where
 from .shape import higher_is_better, rose
-from .statistics import profile
+from .statistics import printed_quantum, profile
 
 
 @rule(
@@ -24,7 +24,7 @@ from .statistics import profile
     " {errors:.3g} standard errors (limit {least_errors:g}) over {points} values; the last two of"
     " its blocks agree.",
     needs={
-        "reward": Each((Role.REWARD,), Split.TRAIN, points=5, which=Which.PRINCIPAL),
+        "reward": Each((Role.REWARD,), points=5, which=Which.PRINCIPAL),
     },
     measures={
         "points": "values judged",
@@ -116,6 +116,7 @@ def reward_collapse(
         "points": "values logged",
         "frozen": "values at the end that are equal to the last one",
         "value": "that value",
+        "quantum": "unit of the last printed decimal, 0 for full precision",
     },
     doc=Doc(
         measures="How many of the last values of the policy's entropy are equal to the last digit.",
@@ -124,7 +125,8 @@ def reward_collapse(
         does_not_mean="That the optimizer is broken: with equal rewards there is nothing to"
         " learn from.",
         guards=(
-            "Twenty equal values at least.",
+            "Twenty equal values at least. Values printed with less than six digits may differ"
+            " unseen: where three are printed, only if the whole log gives one value.",
             "An entropy of 0 is a policy that became deterministic, perhaps at the optimum: not"
             " judged.",
         ),
@@ -137,6 +139,12 @@ def frozen_policy(
     entropy: Series,
     *,
     rows: Annotated[int, Bound("rows", "equal values that count", ge=5)] = 20,
+    visible: Annotated[
+        float, Bound("share", "printed unit over value: above it only a whole log is judged", ge=0)
+    ] = 1e-5,
+    legible: Annotated[
+        float, Bound("share", "printed unit over value: above it nothing is judged", ge=0)
+    ] = 2e-3,
 ) -> Outcome:
     last = float(entropy.values[-1])
     differs = np.flatnonzero(entropy.values != last)
@@ -144,6 +152,8 @@ def frozen_policy(
     measured: dict[str, Value] = {"points": len(entropy), "frozen": frozen, "value": last}
     if frozen < rows:
         return Clean(measured)
-    if last == 0:
+    measured["quantum"] = quantum = printed_quantum(entropy.values) or 0.0
+    seen = legible if frozen == len(entropy) else visible
+    if last == 0 or quantum > seen * abs(last):
         return Undecided(measured)
     return Fired((Evidence(where(entropy, len(entropy) - frozen), measured),))

@@ -1,0 +1,537 @@
+"""Whether what a policy earns, or what a generator is measured by, got better at all.
+
+The losses of these trainings are a game's or a policy gradient's and need not fall: the rules
+about losses stand down, and this is what is left to judge by.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from trainproof.model.data import Attempt, Floats, Regime, Role, Series, Split
+from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
+from trainproof.model.rule import Doc, Variant
+
+from .examples import falling, series, view
+from .interface import Bound, Each, Example, Together, Which, rule, starts_late, where
+from .shape import fell, higher_is_better, improved
+from .statistics import FEW, Profile, falling_p, kendall, median, printed_quantum, profile, screen
+
+BLOCKS = 20
+QUARTER = BLOCKS // 4
+
+TREND = 0.05
+"""Mann-Kendall p of block means above which no rise is shown at all."""
+
+LIKELY = 2.0
+"""Standard errors above the measured gain within which the true one lies: one-sided 97.7 %."""
+
+FALLEN = 0.25
+"""A fall below this share of the level before is not spoken of."""
+
+FALLS = 0.01
+"""Mann-Kendall p of block means below which a reward falls, where it also lost so much."""
+
+SURELY = 6.0
+"""Standard errors that such a fall must exceed; they have eight degrees of freedom."""
+
+FOLLOWS = 0.1
+"""Share of the gain in training below which an evaluation did not follow."""
+
+LEARNED_AT_ONCE = 3.0
+"""A first row so many standard deviations of the later ones below their mean: what could be
+learned was learned in the first rows."""
+
+PRESSED = 0.4
+"""Where the best row lies less than this share as far above the mean as the worst fiftieth lies
+below it, rewards press against a ceiling."""
+
+LUCKY = 3.0
+"""The same the other way round: a few rows earn far more than the rest."""
+
+STILL = 0.01
+"""Share of its level within which the mean entropy of every twentieth of the log lies, where a
+policy does not change."""
+
+NEAR = 1e-4
+"""Nats of divergence that no policy stays within that is updated."""
+
+SHARPER = 0.2
+"""An entropy that fell to this share of its first value: the policy decided itself."""
+
+HARDER = frozenset({"curriculum", "difficulty", "lesson", "stage", "phase"})
+"""Words for what makes the task another one on the way."""
+
+EXPLORATION = frozenset({"exploration", "epsilon", "eps"})
+
+RATES = frozenset({"success", "win", "winrate", "pass"})
+"""Words for shares of episodes that went well."""
+
+DISTANCES = frozenset({"fid", "kid", "fvd", "fad", "mmd", "swd", "wasserstein"})
+"""Words for distances between generated and real samples: 0 is best."""
+
+SCORES = frozenset({"is", "inception"})
+"""Words for scores of generated samples: higher is better, above 0."""
+
+
+def _words(one: Series) -> set[str]:
+    """The words of a name, without the digits at their ends (``fid50k`` is not split)."""
+    return {word.rstrip("0123456789") for word in one.identity.base.split("_")}
+
+
+# --- the course of a reward ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Course:
+    """A reward by means of twenty blocks. What is earned in the long run is a mean, and rewards of
+    single episodes may be few-valued or heavy-tailed: medians of them jump.
+
+    ``early``, ``late``: means of the first and the last quarter. ``gain``: from one to the other,
+    with its standard ``error`` by the ``scatter`` of the blocks, their wandering included;
+    ``within``: the same by their scatter within the two quarters. ``level``: mean of the whole.
+    ``ahead``: by how much the first block lies above the best later one.
+    """
+
+    early: float
+    late: float
+    start: float
+    level: float
+    scatter: float
+    within: float
+    ahead: float
+    p_rise: float
+    p_fall: float
+
+    @property
+    def gain(self) -> float:
+        return self.late - self.early
+
+    @property
+    def error(self) -> float:
+        return math.sqrt(2 / QUARTER) * self.scatter
+
+    @property
+    def centred(self) -> bool:
+        """Whether its mean cannot be told from 0."""
+        return abs(self.level) <= 3 * self.scatter / math.sqrt(BLOCKS)
+
+
+def course(values: Floats) -> Course:
+    """``values``: at least twenty, finite."""
+    means = np.array([part.mean() for part in np.array_split(values, BLOCKS)])
+    return Course(
+        early=float(means[:QUARTER].mean()),
+        late=float(means[-QUARTER:].mean()),
+        start=float(means[0]),
+        level=float(means.mean()),
+        scatter=float(means[1:].std(ddof=1)),
+        within=math.sqrt((means[:QUARTER].var(ddof=1) + means[-QUARTER:].var(ddof=1)) / QUARTER),
+        ahead=float(means[0] - means[1:].max()),
+        p_rise=falling_p(-kendall(means), BLOCKS),
+        p_fall=falling_p(kendall(means), BLOCKS),
+    )
+
+
+def _plateau(values: Floats) -> bool:
+    """Whether rewards press against a ceiling, are all equal, or were learned in the first rows: a
+    policy at its best cannot gain."""
+    later = values[len(values) // 4 :]
+    mean, spread = float(later.mean()), float(later.std())
+    if spread == 0 or later.max() - mean < PRESSED * (mean - np.quantile(later, 0.02)):
+        return True
+    return bool(values[0] < mean - LEARNED_AT_ONCE * spread)
+
+
+def _mostly_reached(values: Floats) -> bool:
+    return bool(values.min() >= 0 and values.max() <= 1 and values.mean() > 0.5)
+
+
+# --- what shows that the policy was not at its best --------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """Why a flat reward is not that of a policy at its best: the variant of the finding, and the
+    series that shows it, from its ``start`` to its ``end``."""
+
+    variant: str
+    other: str = ""
+    start: float = 0.0
+    end: float = 0.0
+
+
+def _still(attempt: Attempt) -> Sign | None:
+    """An entropy, a divergence from another policy or evaluations by which it does not change."""
+    for one in attempt.select(Role.ENTROPY):
+        if _judged(one, FEW):
+            means = np.array([part.mean() for part in np.array_split(one.values, BLOCKS)])
+            if float(np.ptp(means)) <= STILL * abs(float(means[0])) and means[0] != 0:
+                return Sign("still", one.tag, float(means[0]), float(means[-1]))
+    for one in attempt.select(Role.KL):
+        if _judged(one, FEW) and float(np.abs(one.values).max()) <= NEAR:
+            return Sign("still", one.tag, float(one.values[0]), float(one.values[-1]))
+    for one in attempt.select(Role.REWARD, Split.EVAL):
+        if _judged(one, 5) and not _moves(one):
+            return Sign("still", one.tag, float(one.values[0]), float(one.values[-1]))
+    return None
+
+
+def _decided(attempt: Attempt) -> Sign | None:
+    """An entropy or a rate of exploration that fell to a fraction of its start."""
+    exploring = [one for one in attempt.select(Role.OTHER) if EXPLORATION & _words(one)]
+    for one in (*attempt.select(Role.ENTROPY), *exploring):
+        if _judged(one, FEW) and one.values.min() >= 0:
+            start, end = float(one.values[0]), median(one.values[-len(one) // 4 :])
+            if start > 0 and end <= SHARPER * start:
+                return Sign("decided", one.tag, start, end)
+    return None
+
+
+def _headroom(values: Floats) -> Sign | None:
+    """Rows that earn far more than the rest, or shares of which less than half was reached."""
+    low, high, mean = float(np.quantile(values, 0.02)), float(values.max()), float(values.mean())
+    if high - mean > max(LUCKY * (mean - low), 0.5 * abs(mean)):
+        return Sign("lucky", end=high)
+    if low >= 0 and high <= 1 and mean < 0.5:
+        return Sign("lucky", end=high)
+    return None
+
+
+def _judged(one: Series, points: int) -> bool:
+    return len(one) >= points and not screen(one).nonfinite
+
+
+# --- rewards ---------------------------------------------------------------------------------
+
+
+@rule(
+    id="TP-NO-REWARD-GAIN",
+    title="No gain of reward can be shown",
+    level=Level.WARN,
+    message="{series} is {late:.4g} over the last quarter of the log, {early:.4g} over the first:"
+    " it did not rise, and the policy does not change ({other} goes from {other_start:.4g} to"
+    " {other_end:.4g}).",
+    evidence="No trend over {points} values (Mann-Kendall p of a rise {p_rise:.2g}); the change of"
+    " {gain:.3g} has a standard error of {error:.3g}.",
+    needs={
+        "reward": Each((Role.REWARD, Role.METRIC), points=5, which=Which.PRINCIPAL),
+        "beside": Together(),
+    },
+    measures={
+        "points": "values judged",
+        "early": "mean over the first quarter",
+        "late": "mean over the last quarter",
+        "gain": "late less early",
+        "error": "standard error of the gain, by the scatter of means of twenty blocks",
+        "excluded": "least gain that can be excluded, over the absolute mean",
+        "within": "the same by their scatter within the two quarters",
+        "start": "mean over the first twentieth",
+        "p_rise": "one-sided Mann-Kendall p of a rise, over twenty block means",
+        "p_fall": "the same of a fall",
+        "first": "level at the start, a median",
+        "last": "level at the end, a median",
+        "highest": "the highest value",
+        "other": "the series that says more: of the policy, of another reward, of the task",
+        "other_start": "its value at the start",
+        "other_end": "its value at the end",
+    },
+    variants={
+        "decided": Variant(
+            Level.WARN,
+            "{series} is {late:.4g} over the last quarter of the log, {early:.4g} over the first:"
+            " no gain can be shown, though {other} fell from {other_start:.4g} to"
+            " {other_end:.4g}.",
+            "No trend over {points} values (Mann-Kendall p of a rise {p_rise:.2g}); a gain of"
+            " {excluded:.0%} of the level would have been seen.",
+        ),
+        "lucky": Variant(
+            Level.WARN,
+            "{series} is {late:.4g} over the last quarter of the log, {early:.4g} over the first:"
+            " no gain can be shown, though up to {highest:.4g} was earned.",
+            "No trend over {points} values (Mann-Kendall p of a rise {p_rise:.2g}); a gain of"
+            " {excluded:.0%} of the level would have been seen.",
+        ),
+        "plain": Variant(
+            Level.INFO,
+            "{series} is {late:.4g} over the last quarter of the log, {early:.4g} over the first:"
+            " no gain can be shown.",
+            "No trend over {points} values (Mann-Kendall p of a rise {p_rise:.2g}); a gain of"
+            " {excluded:.0%} of the level would have been seen.",
+        ),
+        "fallen": Variant(
+            Level.WARN,
+            "{series} fell: it was {early:.4g} over the first quarter of the log and {start:.4g}"
+            " over its first twentieth; over the last quarter it is {late:.4g}.",
+            "The change of {gain:.3g} over {points} values has a standard error of {within:.3g}"
+            " (Mann-Kendall p of a fall {p_fall:.2g}).",
+        ),
+        "held-out": Variant(
+            Level.WARN,
+            "{series}, measured apart, ends at {last:.4g} and began at {first:.4g}, while {other}"
+            " rose from {other_start:.4g} to {other_end:.4g} in training.",
+            "None of its {points} values lies above {highest:.4g}.",
+        ),
+    },
+    doc=Doc(
+        measures="The reward, or a rate of success, over the log: the trend of twenty block means,"
+        " the gain from the first quarter to the last, and how great a gain could hide in their"
+        " scatter.",
+        means="Over the log shown the policy does not earn more than at its start, or earns less."
+        " Where the evaluation alone stays, what is evaluated is not what is trained.",
+        does_not_mean="That learning is impossible: a sparse reward may be found later, and more"
+        " steps may show a gain that is too slow for this log.",
+        guards=(
+            "Forty values at least, from the start of the run; a gain of a quarter of the level"
+            " must be excluded, else the power is too low and nothing is said.",
+            "A policy that begins at its best cannot gain: not judged are rewards that press"
+            " against a ceiling, are all equal, are shares of which more than half is reached, or"
+            " were learned in the first rows. Where nothing shows that more could be earned (a"
+            " policy that does not change, an entropy or exploration that fell by four fifths,"
+            " rows that earned far more), it is a note.",
+            "A mean that cannot be told from 0 may be 0 by construction (normalised returns,"
+            " advantages, play against oneself): not judged. Nor are parts of a reward, or rewards"
+            " of chosen and rejected answers.",
+            "Another reward or rate of the same run that improved beyond doubt makes it clean.",
+            "A curriculum that moves makes the task another one: not judged.",
+        ),
+        references=(
+            "Henderson et al. 2018, Deep Reinforcement Learning that Matters: the noise of returns",
+            "Mann 1945; Kendall 1975",
+            "ml-agents #101, minimalRL #42, baselines #975",
+        ),
+    ),
+    not_for=(Regime.SUPERVISED, Regime.PREFERENCE, Regime.ADVERSARIAL),
+    fires=Example(
+        "as at the start, and the policy as it was",
+        view(
+            series("reward", [10.0 + i * 7 % 5 for i in range(100)]),
+            series("entropy", [1.386] * 100),
+            regime=Regime.REINFORCEMENT,
+        ),
+    ),
+    silent=Example(
+        "a reward that rises",
+        view(series("reward", [float(i % 3 + i) for i in range(60)]), regime=Regime.REINFORCEMENT),
+    ),
+)
+def no_reward_gain(
+    reward: Series,
+    beside: Attempt,
+    *,
+    rows: Annotated[int, Bound("rows", "from which on no gain is spoken of", ge=20)] = 40,
+    useful: Annotated[float, Bound("share", "of the level: a gain that must be excluded", ge=0)] = (
+        0.25
+    ),
+) -> Outcome:
+    measured: dict[str, Value] = {"points": len(reward)}
+    if not _earned(reward):
+        return Undecided(measured, Skip.NEED_DEGENERATE)
+    seen = profile(reward)
+    measured |= {"first": seen.first, "last": seen.last, "highest": float(reward.values.max())}
+    task = next(filter(_moves, _harder(beside)), None)
+    if task is not None:
+        return Undecided({**measured, "other": task.tag})
+    other = next((one for one in _rewards(beside) if improved(one)), None)
+    if improved(reward) or (other is not None and other.split is not Split.TRAIN):
+        return Clean(measured if other is None else {**measured, "other": other.tag})
+    if other is not None:
+        return _held_out(reward, other, measured)
+    if len(reward) < FEW:
+        return Undecided(measured, Skip.NEED_TOO_SHORT)
+    if starts_late(reward):
+        return Undecided(measured, Skip.START_MISSING)
+    return _alone(reward, beside, measured, rows, useful)
+
+
+def _earned(one: Series) -> bool:
+    """Whether this is what a policy earns as a whole, or how often it succeeds."""
+    if one.role is Role.METRIC and not RATES & _words(one):
+        return False
+    parted = one.role is Role.REWARD and one.identity.component is not None
+    return bool(higher_is_better(one)) and not parted
+
+
+def _rewards(beside: Attempt) -> Iterable[Series]:
+    both = (*beside.select(Role.REWARD), *beside.select(Role.METRIC))
+    return (one for one in both if _earned(one))
+
+
+def _harder(beside: Attempt) -> Iterable[Series]:
+    both = (*beside.select(Role.OTHER), *beside.select(Role.UNKNOWN))
+    return (one for one in both if HARDER & _words(one))
+
+
+def _moves(one: Series) -> bool:
+    return bool((one.values != one.values[0]).any())
+
+
+def _held_out(reward: Series, trained: Series, measured: dict[str, Value]) -> Outcome:
+    """An evaluation that does not follow what rose in training."""
+    seen = profile(trained)
+    measured |= {"other": trained.tag, "other_start": seen.first, "other_end": seen.last}
+    gain = seen.last - seen.first
+    if reward.split is Split.TRAIN or reward.role is not trained.role:
+        return Undecided(measured)
+    last, first = median(reward.values[-3:]), median(reward.values[:3])
+    measured |= {"first": first, "last": last}
+    reached = float(reward.values.max()) - seen.first
+    if reached < 0.5 * gain and last - first < FOLLOWS * gain:
+        return Fired((Evidence(where(reward), measured, "held-out"),))
+    return Undecided(measured)
+
+
+def _alone(
+    reward: Series, beside: Attempt, measured: dict[str, Value], rows: int, useful: float
+) -> Outcome:
+    """A reward that nothing speaks for."""
+    went = course(reward.values)
+    level = abs(went.level)
+    most = went.gain + LIKELY * went.error
+    measured |= {"early": went.early, "late": went.late, "gain": went.gain}
+    measured |= {"error": went.error, "within": went.within, "start": went.start}
+    measured |= {"p_rise": went.p_rise, "p_fall": went.p_fall}
+    measured["excluded"] = most / level if level > 0 else math.inf
+    if went.centred:
+        return Undecided(measured, Skip.NEED_DEGENERATE)
+    if _fallen(went) or _sank(profile(reward)):
+        return Fired((Evidence(where(reward), measured, "fallen"),))
+    if len(reward) < rows or went.p_rise <= TREND:
+        return Undecided(measured, Skip.LOW_POWER)
+    if _plateau(reward.values):
+        return Undecided(measured)
+    still = _still(beside)
+    if still is None and _mostly_reached(reward.values):
+        return Undecided(measured)
+    if still is None and most >= useful * level:
+        return Undecided(measured, Skip.LOW_POWER)
+    sign = still or _decided(beside) or _headroom(reward.values) or Sign("plain")
+    measured |= {"other": sign.other, "other_start": sign.start, "other_end": sign.end}
+    variant = "" if sign.variant == "still" else sign.variant
+    return Fired((Evidence(where(reward), measured, variant),))
+
+
+def _fallen(went: Course) -> bool:
+    """Whether a reward lost a quarter of its level beyond doubt: on the way, or in its first rows,
+    never to come back."""
+    lost = -went.gain
+    if went.p_fall < FALLS and lost > max(FALLEN * abs(went.early), SURELY * went.within):
+        return True
+    return went.ahead > max(FALLEN * abs(went.level), LEARNED_AT_ONCE * went.scatter)
+
+
+def _sank(seen: Profile) -> bool:
+    """The same by its medians, which few values far off do not move."""
+    return fell(seen) and seen.first - seen.last > FALLEN * abs(seen.first)
+
+
+# --- generated samples ---------------------------------------------------------------------------
+
+
+@rule(
+    id="TP-NO-SAMPLE-GAIN",
+    title="Generated samples did not get better",
+    level=Level.WARN,
+    message="{series} ends at {last:.4g}; its first value, at step {first_step}, was {first:.4g}.",
+    evidence="The median of the last three of {points} values against the first, {kept:.1%} of its"
+    " cost (limit {least:.0%}); the best is {best:.4g}.",
+    needs={"metric": Each((Role.METRIC,), points=5, which=Which.PRINCIPAL)},
+    measures={
+        "points": "values judged",
+        "first": "the first value",
+        "last": "median of the last three",
+        "best": "the best value",
+        "kept": "last over first; of a score, first over last",
+        "first_at": "step of the first value over the last step",
+        "quantum": "unit of the last printed decimal, 0 for full precision",
+        "frozen": "values at the end that are equal to the last one",
+        "value": "that value",
+    },
+    variants={
+        "frozen": Variant(
+            Level.WARN,
+            "{series} is {value!s} on each of its {points} values, from step {first_step} to"
+            " {last_step}.",
+            "All are equal to the last digit.",
+        ),
+        "worse": Variant(
+            Level.WARN,
+            "{series} got worse: its first value, at step {first_step}, was {first:.4g}, the"
+            " median of the last three is {last:.4g}.",
+            "Of {points} values; each of the last three is worse than {rise:g} times the first.",
+        ),
+    },
+    doc=Doc(
+        measures="A distance between generated and real samples (FID, KID, FVD, MMD, Wasserstein),"
+        " or a score of them (IS): the median of the last three values against the first.",
+        means="By this measure the generator at the end is no better than at its first evaluation.",
+        does_not_mean="That the game is lost: distances of few samples are biased, and a later"
+        " evaluation may be better.",
+        guards=(
+            "Six values at least, the first within the first tenth of the run, and none 5 % better"
+            " than the first. A fifth worse in each of the last three is worse from wherever the"
+            " first lies.",
+            "Equal values must be printed with enough digits to differ.",
+            "Values of 0 or below have no ratio: not judged.",
+        ),
+        references=(
+            "Heusel et al. 2017: the Frechet distance of samples",
+            "Salimans et al. 2016: the inception score",
+            "TP-NO-HELDOUT-GAIN: the same of held-out losses",
+        ),
+    ),
+    not_for=(Regime.SUPERVISED, Regime.PREFERENCE, Regime.REINFORCEMENT),
+    fires=Example(
+        "ends where it began",
+        view(
+            series("fid", [200.0, 203.0, 199.0, 205.0, 204.0, 201.0], [5, 20, 40, 60, 80, 100]),
+            regime=Regime.ADVERSARIAL,
+        ),
+    ),
+    silent=Example(
+        "the distance shrinks",
+        view(series("fid", falling(10, 200.0, 20.0)), regime=Regime.ADVERSARIAL),
+    ),
+)
+def no_sample_gain(
+    metric: Series,
+    *,
+    least: Annotated[float, Bound("share", "of the first value: nothing gained", ge=0)] = 0.98,
+    once: Annotated[float, Bound("share", "of the first: a value below it gained", ge=0)] = 0.95,
+    start: Annotated[float, Bound("share", "of the run, within which the first lies", ge=0)] = 0.1,
+    rise: Annotated[float, Bound("ratio", "to the first: worse from wherever it is", ge=1)] = 1.5,
+) -> Outcome:
+    values = metric.values
+    measured: dict[str, Value] = {"points": len(metric), "first": float(values[0])}
+    score = bool(SCORES & _words(metric))
+    if not (score or DISTANCES & _words(metric)) or not values.min() > 0:
+        return Undecided(measured, Skip.NEED_DEGENERATE)
+    costs = 1 / values if score else values
+    kept = median(costs[-3:]) / float(costs[0])
+    early = float(metric.steps[0] / metric.steps[-1]) if metric.steps[-1] > 0 else 1.0
+    measured |= {"last": median(values[-3:]), "best": float(values[int(costs.argmin())])}
+    measured |= {"kept": kept, "first_at": early}
+    if (values == values[0]).all():
+        return _frozen(metric, measured)
+    if costs[-3:].min() >= rise * costs[0]:
+        return Fired((Evidence(where(metric), measured, "worse"),))
+    if kept < least or costs.min() < once * costs[0]:
+        return Clean(measured)
+    if len(metric) < 6 or early > start:
+        return Undecided(measured, Skip.NEED_TOO_SHORT if early <= start else Skip.START_MISSING)
+    return Fired((Evidence(where(metric), measured),))
+
+
+LEGIBLE = 2e-3
+"""Share of the value that the last printed decimal may be worth: a distance moves by more."""
+
+
+def _frozen(metric: Series, measured: dict[str, Value]) -> Outcome:
+    value = float(metric.values[-1])
+    measured |= {"value": value, "quantum": printed_quantum(metric.values) or 0.0}
+    if float(measured["quantum"]) > LEGIBLE * value:
+        return Undecided(measured, Skip.LOW_POWER)
+    return Fired((Evidence(where(metric), measured, "frozen"),))
