@@ -135,6 +135,15 @@ def test_a_shard_that_goes_on_is_a_place_where_training_was_resumed() -> None:
     assert (rewind.from_step, rewind.to_step, rewind.resume, rewind.back) == (20, 21, True, False)
 
 
+def test_a_resume_leaves_several_rows_of_one_step() -> None:
+    """Two processes that write to one log, and are resumed at once."""
+    steps = [1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4, 5, 5]
+    loss = [float(i) for i in range(len(steps))]
+    (series,) = assemble("r", [reading("r/log", column("loss", loss, steps))]).series
+    assert series.steps.tolist() == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    assert series.values.tolist() == [0, 1, 2, 3, 8, 9, 10, 11, 12, 13]
+
+
 def test_shards_that_each_start_over_are_executions_apart() -> None:
     shards = [
         reading(f"r/{i}", column("loss", falling(20, noise=0.01 * i), wall=i * 1e9))

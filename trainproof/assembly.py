@@ -305,13 +305,15 @@ def _rises(places: Ints | Floats) -> bool:
 
 
 def _monotone(series: Series) -> Series:
-    """Without the points that a later resume redid: the later row wins."""
-    steps = series.steps
-    if len(steps) < 2 or not (steps[1:] < steps[:-1]).any():
+    """Without the points that a later resume redid: the later row wins. Several rows of one step
+    without a resume in between stay."""
+    steps, at = series.steps, falls(series.steps)
+    if not len(at):
         return series
-    least_after = np.minimum.accumulate(steps[::-1])[::-1]
-    keep = np.append(steps[:-1] < least_after[1:], True)
-    return replace(series, column=series.column.take(keep))
+    resumed = np.full(len(steps), np.iinfo(np.int64).max)
+    resumed[at - 1] = steps[at]
+    least_after = np.minimum.accumulate(resumed[::-1])[::-1]
+    return replace(series, column=series.column.take(steps < least_after))
 
 
 # --- attempts across artifacts ----------------------------------------------------------------
