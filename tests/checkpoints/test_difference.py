@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trainproof.checkpoints.difference import Difference, difference
 from trainproof.checkpoints.limits import LIMITS
-from trainproof.model.tensors import Kind, TensorInfo
+from trainproof.model.tensors import Kind, Piece, TensorInfo
 
 CHUNK = LIMITS.chunk
 
@@ -26,7 +26,7 @@ def compared(
 ) -> Difference:
     info = TensorInfo("w", dtype, ours.shape, ours.nbytes, "m", place=0)
     one, two = io.BytesIO(ours.tobytes()), io.BytesIO(b"\xff" * offset + theirs.tobytes())
-    return difference(one, info, two, replace(info, place=offset), budget)
+    return difference(lambda _: one, info, lambda _: two, replace(info, place=offset), budget)
 
 
 def test_elements_and_norms_are_exact() -> None:
@@ -85,7 +85,8 @@ def test_a_large_tensor_is_compared_in_stretches_from_its_first_to_its_last_byte
 
 def test_a_file_that_ends_early_is_told() -> None:
     info = TensorInfo("w", "float32", (2,), 8, "m", place=0)
-    got = difference(io.BytesIO(b"\0" * 8), info, io.BytesIO(b"\0" * 7), info, CHUNK)
+    one, two = io.BytesIO(b"\0" * 8), io.BytesIO(b"\0" * 7)
+    got = difference(lambda _: one, info, lambda _: two, info, CHUNK)
     assert (got.compared, got.unread) == (0, "bytes 0 to 8 are outside of 7 bytes")
 
 
@@ -103,5 +104,33 @@ def test_what_cannot_be_compared_says_why(fields: dict[str, object]) -> None:
     info = TensorInfo("w", "float32", (2,), 8, "m", place=0)
     odd = replace(info, **fields)  # type: ignore[arg-type]
     data = io.BytesIO(b"\0" * 8)
-    assert difference(data, odd, data, info, CHUNK).unread
-    assert difference(data, info, data, odd, CHUNK).unread
+    assert difference(lambda _: data, odd, lambda _: data, info, CHUNK).unread
+    assert difference(lambda _: data, info, lambda _: data, odd, CHUNK).unread
+
+
+def test_a_tensor_in_pieces_is_compared_with_a_whole_one() -> None:
+    values = np.arange(3 * CHUNK // 8, dtype="f4")
+    data = values.tobytes()
+    cut = CHUNK // 4 + 12
+    files = {"b": b"xyz" + data[cut:], "a": data[:cut]}
+    opened: list[str] = []
+
+    def ours(name: str) -> io.BytesIO:
+        opened.append(name)
+        return io.BytesIO(files[name])
+
+    whole = TensorInfo("w", "float32", values.shape, len(data), "m", place=0)
+    pieces = (Piece("a", 0, cut), Piece("b", 3, len(data) - cut))
+    parted = replace(whole, place=None, pieces=pieces)
+    got = difference(ours, parted, lambda _: io.BytesIO(data), whole, 64 * CHUNK)
+    assert (got.compared, got.identical, got.distance) == (len(values), len(values), 0.0)
+    assert opened == ["a", "b"]
+
+
+def test_a_piece_whose_file_is_not_there_leaves_it_open() -> None:
+    def gone(name: str) -> io.BytesIO:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    whole = TensorInfo("w", "float32", (2,), 8, "m", pieces=(Piece("a", 0, 4), Piece("b", 0, 4)))
+    got = difference(gone, whole, gone, whole, CHUNK)
+    assert got.unread == "No such file or directory"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import json
 import struct
+import zlib
 from collections.abc import Mapping
 
 import numpy as np
+import pytest
 
 from tests.support import pickles as p
 from tests.support.checkpoints import read
+from tests.support.distributed_files import chunk, metadata, tensor
 from tests.support.zips import torch_zip
 from trainproof.checkpoints.distributed import read_distributed
 from trainproof.model.data import Fault, FaultCode
@@ -27,53 +30,6 @@ from trainproof.model.tensors import (
     TensorStats,
 )
 
-PLACE = "torch.distributed.checkpoint.metadata"
-
-
-def record(module: str, name: str, fields: Mapping[str, bytes]) -> bytes:
-    return p.global_(module, name) + p.EMPTY_TUPLE + b"\x81" + p.dict_(fields) + p.BUILD
-
-
-def size(*sizes: int) -> bytes:
-    return p.call("torch", "Size", p.tuple_(*map(p.integer, sizes)))
-
-
-def tensor(shape: tuple[int, ...], chunks: list[tuple[int, ...]]) -> bytes:
-    properties = p.global_(PLACE, "TensorProperties") + p.EMPTY_TUPLE + b"\x81"
-    properties += p.tuple_(p.global_("torch", "float32"), b"\x89") + p.BUILD
-    made = [record(PLACE, "ChunkStorageMetadata", {"sizes": size(*chunk)}) for chunk in chunks]
-    return record(
-        PLACE,
-        "TensorStorageMetadata",
-        {"properties": properties, "size": size(*shape), "chunks": p.list_(*made)},
-    )
-
-
-def metadata(tensors: Mapping[str, bytes], places: list[tuple[str, str, int, int]]) -> bytes:
-    stored = [
-        (
-            record(PLACE, "MetadataIndex", {"fqn": p.text(name), "index": p.integer(i)}),
-            record(
-                "torch.distributed.checkpoint.filesystem",
-                "_StorageInfo",
-                {
-                    "relative_path": p.text(path),
-                    "offset": p.integer(offset),
-                    "length": p.integer(length),
-                },
-            ),
-        )
-        for i, (name, path, offset, length) in enumerate(places)
-    ]
-    fields = {"state_dict_metadata": p.dict_(tensors), "storage_data": p.dict_(stored)}
-    return p.pickle(record(PLACE, "Metadata", fields))
-
-
-def chunk(*values: float) -> bytes:
-    state = p.pickle(p.tensor("0", (len(values),)))
-    return torch_zip(state, {"0": np.array(values, "<f4").tobytes()}, "archive")
-
-
 FIRST, SECOND = chunk(1.0, -2.0), chunk(float("nan"), 0.0)
 LIST = metadata(
     {"w": tensor((4,), [(2,), (2,)])},
@@ -86,14 +42,14 @@ FILES = {".metadata": LIST, "__0_0.distcp": b"xyz" + FIRST, "__1_0.distcp": SECO
 
 
 def read_all(
-    files: Mapping[str, bytes], depth: Depth = Depth.TENSORS
+    files: Mapping[str, bytes], depth: Depth = Depth.TENSORS, name: str = "run/step-1"
 ) -> tuple[list[TensorInfo], CheckpointFacts | None, list[Fault]]:
     def opened(name: str) -> io.BytesIO:
         if name not in files:
             raise FileNotFoundError(2, "No such file or directory")
         return io.BytesIO(files[name])
 
-    items = list(read_distributed(opened, "run/step-1", depth))
+    items = list(read_distributed(opened, name, depth))
     facts = next((one for one in items if isinstance(one, CheckpointFacts)), None)
     return (
         [one for one in items if isinstance(one, TensorInfo)],
@@ -174,3 +130,46 @@ def test_the_list_alone_gives_the_structure() -> None:
     assert (got.tensors["w"].shape, got.tensors["w"].stats) == ((4,), None)
     assert (got.facts.layout, got.facts.extent) == (Layout.TORCH_METADATA, Extent.STRUCTURE_ONLY)
     assert read(FILES["__0_0.distcp"], "__0_0.distcp").facts.layout is Layout.TORCH_CHUNKS
+
+
+# --- where the values lie -------------------------------------------------------------------------
+
+TWO = {"w": tensor((4,), [(2,), (2,)])}
+PLACES = [("w", "__0_0.distcp", 3, len(FIRST)), ("w", "__1_0.distcp", 0, len(SECOND))]
+
+
+def pieces_of(info: TensorInfo, files: Mapping[str, bytes]) -> bytes:
+    return b"".join(files[one.artifact][one.start : one.start + one.nbytes] for one in info.pieces)
+
+
+def test_chunks_that_are_rows_are_the_tensor_one_after_the_other() -> None:
+    files = {**FILES, ".metadata": metadata(TWO, PLACES[::-1], [(2,), (0,)])}
+    (info,), _, _ = read_all(files, name=".metadata")
+    values = np.array([1.0, -2.0, float("nan"), 0.0], "<f4").tobytes()
+    assert pieces_of(info, files) == values
+    assert info.crc == zlib.crc32(values)
+
+
+@pytest.mark.parametrize("begins", [None, [(0, 0), (0, 2)], [(0,), (3,)], [(0,), (0,)]], ids=str)
+def test_chunks_in_another_order_have_no_place(begins: list[tuple[int, ...]] | None) -> None:
+    files = {**FILES, ".metadata": metadata(TWO, PLACES, begins)}
+    (info,), _, _ = read_all(files)
+    assert info.stats is not None
+    assert (info.pieces, info.crc) == ((), None)
+
+
+def test_a_tensor_in_one_chunk_needs_no_index() -> None:
+    listed = metadata({"w": tensor((2,), [(2,)])}, [("w", "__0_0.distcp", 3, len(FIRST))])
+    files = {**FILES, ".metadata": listed}
+    (info,), _, _ = read_all(files, name="step-1/.metadata")
+    (piece,) = info.pieces
+    assert piece.artifact == "step-1/__0_0.distcp"
+    values = np.array([1.0, -2.0], "<f4").tobytes()
+    assert FILES["__0_0.distcp"][piece.start :][: piece.nbytes] == values
+    assert info.crc == zlib.crc32(values)
+
+
+def test_without_values_chunks_have_no_place() -> None:
+    files = {**FILES, ".metadata": metadata(TWO, PLACES, [(0,), (2,)])}
+    (info,), _, _ = read_all(files, Depth.STRUCTURE)
+    assert info.pieces == ()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.checkpoints import Read, read
+from trainproof.checkpoints.distributed import read_distributed
 from trainproof.model.tensors import DefectCode, Extent, Integrity, Layout, Safety, TensorInfo
 
 torch = pytest.importorskip("torch")
@@ -146,3 +149,15 @@ def test_a_file_without_checksums_is_not_damaged():
     finally:
         torch.serialization.set_crc32_options(before)
     assert (made.codes, made.facts.integrity) == ([], Integrity.ABSENT)
+
+
+def test_tensors_of_a_distributed_checkpoint_lie_where_they_are_said_to(tmp_path: Path) -> None:
+    checkpoint = pytest.importorskip("torch.distributed.checkpoint")
+    weight = torch.randn(5, 3)
+    checkpoint.save({"model": {"w": weight}}, checkpoint_id=str(tmp_path))
+    items = read_distributed(lambda name: (tmp_path / name).open("rb"), ".metadata")
+    (info,) = [one for one in items if isinstance(one, TensorInfo)]
+    (piece,) = info.pieces
+    stored = (tmp_path / piece.artifact).read_bytes()[piece.start :][: piece.nbytes]
+    assert stored == weight.numpy().tobytes()
+    assert info.crc == zlib.crc32(stored)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.distributed_files import chunk, metadata, tensor
 from tests.support.saved import HEALTHY, Values, safetensors_bytes, torch_bytes, write
 from trainproof import api
 from trainproof.config import Config
@@ -71,6 +72,19 @@ def test_a_checkpoint_of_another_format_is_compared_as_well(tmp_path: Path) -> N
     before = write(tmp_path / "a.safetensors", safetensors_bytes(HEALTHY))
     subject = only(audited(write(tmp_path / "b.pt", torch_bytes(LATER)), against=before))
     assert changes(subject) == {"fc.weight": "moved", "fc.bias": "same"}
+
+
+def test_values_in_the_chunks_of_several_files_are_compared(tmp_path: Path) -> None:
+    for step, last in ((10, 4.0), (20, 5.0)):
+        chunks = {"__0_0.distcp": chunk(1.0, 2.0), "__1_0.distcp": chunk(3.0, last)}
+        places = [("w", name, 0, len(data)) for name, data in chunks.items()]
+        listed = metadata({"w": tensor((4,), [(2,), (2,)])}, places, [(0,), (2,)])
+        for name, data in {**chunks, ".metadata": listed}.items():
+            write(tmp_path / f"step-{step}" / name, data)
+    subject = only(audited(tmp_path / "step-20", against=tmp_path / "step-10"))
+    assert subject.drift is not None
+    (row,) = subject.drift.tensors
+    assert (row.change, row.compared, row.identical, row.distance) == ("moved", 4, 3, 1.0)
 
 
 def test_without_values_a_checksum_still_tells_what_moved(tmp_path: Path) -> None:

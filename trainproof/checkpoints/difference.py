@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trainproof.model.tensors import Kind, TensorInfo
+from trainproof.model.tensors import Kind, Piece, TensorInfo
 
 from .dtypes import DTYPES, DType
 from .limits import LIMITS
@@ -39,25 +39,26 @@ class Difference:
     unread: str = ""
 
 
+Open = Callable[[str], BinaryIO]
+"""A file of a checkpoint by its artifact's name. What it raises but OSError is the caller's."""
+
+
 def difference(
-    stream: BinaryIO, tensor: TensorInfo, other: BinaryIO, before: TensorInfo, budget: int
+    ours: Open, tensor: TensorInfo, theirs: Open, before: TensorInfo, budget: int
 ) -> Difference:
     """Compare at most ``budget`` bytes of each (at least one chunk), spread evenly over them.
 
-    ``stream`` and ``other`` are the files that the two are in. Nothing is raised about them.
+    ``ours`` and ``theirs`` open the files that the two are in. Nothing is raised about them.
     """
     why = _obstacle(tensor) or _obstacle(before)
     if why:
         return Difference(unread=why)
-    assert tensor.place is not None and before.place is not None
     tally = _Tally(DTYPES[tensor.dtype])
+    one, two = _Bytes(ours, tensor), _Bytes(theirs, before)
     try:
-        ours, theirs = Source.of(stream), Source.of(other)
         for start, count in _stretches(tensor.nbytes, budget, DTYPES[tensor.dtype].size):
-            here = ours.chunks(tensor.place + start, count)
-            there = theirs.chunks(before.place + start, count)
-            for one, two in zip(here, there, strict=True):
-                tally.add(one, two)
+            for here, there in zip(one.chunks(start, count), two.chunks(start, count), strict=True):
+                tally.add(here, there)
     except Damage as damage:
         return Difference(unread=damage.what)
     except OSError as error:
@@ -70,7 +71,40 @@ def _obstacle(one: TensorInfo) -> str:
         return one.unread
     if one.kind is not Kind.DENSE or one.dtype not in DTYPES or not DTYPES[one.dtype].integer:
         return f"values of {one.kind} {one.dtype} tensors are not compared"
-    return "" if one.place is not None else "its elements do not lie in one stretch of the file"
+    found = one.place is not None or one.pieces
+    return "" if found else "its elements do not lie in one stretch of the file"
+
+
+class _Bytes:
+    """The bytes of a tensor, in whichever files they lie. The last of these stays open."""
+
+    def __init__(self, open_file: Open, one: TensorInfo) -> None:
+        self._open = open_file
+        self._pieces = one.pieces or (Piece(one.artifact, one.place or 0, one.nbytes),)
+        self._held: tuple[str, Source] | None = None
+
+    def chunks(self, at: int, count: int) -> Iterator[memoryview]:
+        """Equal cuts for any two tensors of one size. Raises Damage, OSError."""
+        if len(self._pieces) == 1:
+            (piece,) = self._pieces
+            yield from self._source(piece.artifact).chunks(piece.start + at, count)
+            return
+        for first in range(at, at + count, LIMITS.chunk):
+            yield memoryview(self._read(first, min(LIMITS.chunk, at + count - first)))
+
+    def _read(self, at: int, count: int) -> bytes:
+        parts = []
+        for piece in self._pieces:
+            first, last = max(at, 0), min(at + count, piece.nbytes)
+            if first < last:
+                parts.append(self._source(piece.artifact).read(piece.start + first, last - first))
+            at -= piece.nbytes
+        return b"".join(parts)
+
+    def _source(self, artifact: str) -> Source:
+        if self._held is None or self._held[0] != artifact:
+            self._held = artifact, Source.of(self._open(artifact))
+        return self._held[1]
 
 
 def _stretches(nbytes: int, budget: int, itemsize: int) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -21,6 +21,7 @@ from trainproof.model.tensors import (
     Extent,
     Integrity,
     Layout,
+    Piece,
     Presence,
     TensorInfo,
     TensorStats,
@@ -28,6 +29,7 @@ from trainproof.model.tensors import (
 )
 
 from .beside import Beside, Open, leaves
+from .checksum import crc32, joined_crc32
 from .draft import Draft, Item
 from .dtypes import DTYPES
 from .limits import LIMITS, Limits
@@ -45,9 +47,23 @@ _PREFIX = METADATA.rpartition(".")[0]
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
+    """``begin``: the index of its first element in the tensor, None where the list does not say."""
+
     path: str
     offset: int
     length: int
+    begin: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What was read of a chunk. ``place``: where its elements lie in order, None if nowhere."""
+
+    chunk: _Chunk
+    stats: TensorStats | None
+    crc: int | None
+    place: int | None
+    nbytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +197,12 @@ def _chunks(draft: Draft, root: Node) -> dict[str, list[_Chunk]]:
             what = "a chunk would be outside of the directory"
             draft.defects.append(Defect(DefectCode.ENTRY_NAME, what, path[:200]))
             continue
-        found[str(name)[: draft.limits.label]].append(_Chunk(path, offset, length))
+        begin = (
+            None
+            if _attributes(key).get("offset") is None
+            else _integers(_attributes(key)["offset"])
+        )
+        found[str(name)[: draft.limits.label]].append(_Chunk(path, offset, length, begin))
     return found
 
 
@@ -228,16 +249,17 @@ class _Chunks:
             why = f"{absent[0].path} is not there" if absent else "no file holds it"
             return _info(draft, listed, None, why, Presence.ABSENT)
         try:
-            parts = [self._stats(listed, chunk, source) for chunk, source in places if source]
+            parts = [self._part(listed, chunk, source) for chunk, source in places if source]
         except BadHeader as error:
             return _info(draft, listed, None, str(error))
         except Damage as damage:
             where = chunks[0].path
             draft.defects.append(Defect(DefectCode.TRUNCATED, damage.what, where))
             return _info(draft, listed, None, damage.what, Presence.CUT)
-        known = [part for part in parts if part is not None]
+        known = [part.stats for part in parts if part.stats is not None]
         complete = len(known) == len(parts)
-        return _info(draft, listed, reduce(combined, known) if complete else None, "")
+        info = _info(draft, listed, reduce(combined, known) if complete else None, "")
+        return _placed(info, parts)
 
     def _source(self, chunk: _Chunk) -> Source | None:
         if chunk.path in self._absent:
@@ -250,8 +272,8 @@ class _Chunks:
             self._draft.defects.append(Defect(DefectCode.SHARD_MISSING, what, chunk.path))
             return None
 
-    def _stats(self, listed: _Listed, chunk: _Chunk, source: Source) -> TensorStats | None:
-        """None where the depth asks for none. Raises Damage, BadHeader."""
+    def _part(self, listed: _Listed, chunk: _Chunk, source: Source) -> _Part:
+        """Without statistics where the depth asks for none. Raises Damage, BadHeader."""
         part = source.part(chunk.offset, chunk.length)
         if part.head(len(LOCAL)) == LOCAL:
             return self._zipped(part, chunk)
@@ -259,25 +281,27 @@ class _Chunks:
         span = spans.get(listed.name)
         if span is None:
             raise Damage(FaultCode.CORRUPT, f"{listed.name} is not in {chunk.path}")
+        start, nbytes = data + span.start, span.stop - span.start
         if self._draft.depth is not Depth.TENSORS:
-            return None
-        scan = scan_of(DTYPES[span.dtype])
-        for piece in source.chunks(data + span.start, span.stop - span.start):
+            return _Part(chunk, None, None, None, nbytes)
+        scan, crc = scan_of(DTYPES[span.dtype]), 0
+        for piece in source.chunks(start, nbytes):
+            crc = crc32(piece, crc)
             scan.add(piece)
-        return scan.stats()
+        return _Part(chunk, scan.stats(), crc, start, nbytes)
 
-    def _zipped(self, part: Source, chunk: _Chunk) -> TensorStats | None:
+    def _zipped(self, part: Source, chunk: _Chunk) -> _Part:
         draft = self._draft
         inner = Draft(chunk.path, part, draft.depth, Layout.TORCH_ZIP, draft.limits)
-        stats: TensorStats | None = None
+        found = _Part(chunk, None, None, None, 0)
         for item in read_torch_zip(inner):
             if isinstance(item, Fault):
                 raise Damage(item.code, f"{chunk.path}: {item.detail}")
             if isinstance(item, TensorInfo):
-                stats = item.stats
+                found = _Part(chunk, item.stats, item.crc, item.place, item.nbytes)
             if isinstance(item, CheckpointFacts):
                 self._add(item, chunk)
-        return stats
+        return found
 
     def _add(self, facts: CheckpointFacts, chunk: _Chunk) -> None:
         self._draft.survey.merge(replace(use, entry=chunk.path) for use in facts.globals)
@@ -296,3 +320,42 @@ class _Chunks:
             self._headers[key] = chunk.offset + header.data, spans
             self._draft.integrity = Integrity.ABSENT
         return self._headers[key]
+
+
+def _placed(info: TensorInfo, parts: Sequence[_Part]) -> TensorInfo:
+    """The tensor with its checksum and the places of its bytes, where its chunks are whole rows of
+    its first dimension: one after the other, they are the tensor."""
+    rows = _in_rows(info, parts)
+    if rows is None:
+        return info
+    directory = info.artifact.removesuffix(".metadata")
+    pieces = tuple(
+        Piece(directory + one.chunk.path, one.place, one.nbytes)
+        for one in rows
+        if one.place is not None
+    )
+    crc = 0
+    for one in rows:
+        if one.crc is None:
+            return replace(info, pieces=pieces if len(pieces) == len(rows) else ())
+        crc = joined_crc32(crc, one.crc, one.nbytes)
+    return replace(info, crc=crc, pieces=pieces if len(pieces) == len(rows) else ())
+
+
+def _in_rows(info: TensorInfo, parts: Sequence[_Part]) -> list[_Part] | None:
+    """The parts in the order of the rows, None where they are no rows, or not all of them."""
+    rows, at = sorted(parts, key=lambda one: one.chunk.begin or ()), 0
+    whole = len(parts) == 1
+    for one in rows:
+        begin = one.chunk.begin or ()
+        first = begin[0] if begin else 0
+        if any(begin[1:]) or not (whole or begin) or first * _row(info) != at:
+            return None
+        at += one.nbytes
+    return rows if at == info.nbytes else None
+
+
+def _row(info: TensorInfo) -> int:
+    """Bytes of one index of the first dimension."""
+    shape = info.shape or ()
+    return info.nbytes // shape[0] if shape and shape[0] else info.nbytes

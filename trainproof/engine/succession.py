@@ -134,7 +134,7 @@ def _all_equal(one: TensorInfo) -> tuple[int, int]:
 def _difference(one: TensorInfo, other: TensorInfo, access: _Access) -> Difference:
     here, there, budget = access
     try:
-        return difference(here.open(one.artifact), one, there.open(other.artifact), other, budget)
+        return difference(here.open, one, there.open, other, budget)
     except StoreError as error:
         return Difference(unread=error.detail)
 

@@ -145,6 +145,15 @@ class TensorStats:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """``nbytes`` bytes of a tensor from byte ``start`` of a file on."""
+
+    artifact: str
+    start: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class TensorInfo:
     """One tensor of a file.
 
@@ -155,7 +164,8 @@ class TensorInfo:
     is the reason why ``stats`` is None, "" where nobody asked for them. ``crc``: CRC-32 of the
     tensor's bytes as stored, where it fills a stretch of the file: equal bytes have equal ones.
     ``place``: the first byte in the file of its elements, where they lie there as they are, in
-    order, the low byte of each first; known only where values were asked for.
+    order, the low byte of each first; known only where values were asked for. ``pieces``: the same
+    where they lie one after another in several places, or in other files.
     """
 
     name: str
@@ -172,6 +182,7 @@ class TensorInfo:
     crc: int | None = None
     subclass: str = ""
     place: int | None = None
+    pieces: tuple[Piece, ...] = ()
 
 
 class Safety(StrEnum):

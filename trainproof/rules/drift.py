@@ -578,8 +578,8 @@ def lost_in_fp16(
 def _lost_evidence(
     bad: Sequence[Twin], measured: Mapping[str, Value], more: Mapping[str, Value], variant: str = ""
 ) -> Evidence:
-    counted = {"bad": len(bad), "names": _names(bad)}
-    return Evidence(place_of(bad[0].tensor), {**measured, **counted, **more}, variant)
+    told: dict[str, Value] = {**measured, **more, "bad": len(bad), "names": _names(bad)}
+    return Evidence(place_of(bad[0].tensor), told, variant)
 
 
 def _halved(one: Twin) -> bool:

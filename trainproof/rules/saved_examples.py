@@ -44,7 +44,7 @@ def tensor(
     group: Group = Group.MODEL,
     presence: Presence = Presence.WHOLE,
     measured: bool = True,
-    **ends: int,
+    **ends: Any,
 ) -> TensorInfo:
     """A tensor whose finite elements lie between ``low`` and ``high``. ``ends``: what is known of
     both ends of the range of its type."""
