@@ -5,7 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.saved import safetensors_bytes, torch_bytes, write
-from trainproof.checkpointing import Found, counterparts, find, homes, is_saved, predecessors
+from trainproof.checkpointing import (
+    Found,
+    counterparts,
+    find,
+    find_among,
+    homes,
+    is_promised,
+    is_saved,
+    predecessors,
+)
 from trainproof.model.artifact import Artifact, Content, Kind, Run, Unjudged
 from trainproof.model.rule import SubjectKind
 from trainproof.stores import open_store
@@ -163,6 +172,9 @@ def test_names_of_data_promise_no_checkpoint() -> None:
         "last.ckpt",
         "pytorch_model.bin",
         "__0_0.distcp",
+        "ckpt/.metadata",
+        "ckpt-1.data-00000-of-00001",
+        "weights.03.h5",
     )
     assert all(map(is_saved, kept))
     passed = (
@@ -173,5 +185,45 @@ def test_names_of_data_promise_no_checkpoint() -> None:
         "x.pkl",
         "features.bin",
         "cache-1.pt",
+        "img_0.latents.safetensors",
     )
     assert not any(map(is_saved, passed))
+
+
+def together(id: str, *names: str) -> Run:
+    files = tuple(
+        Artifact("/r", f"{id}/{name}", 1, Kind.CHECKPOINT, "checkpoint") for name in names
+    )
+    return Run(id, "/r", files, SubjectKind.CHECKPOINT)
+
+
+def test_a_name_may_leave_no_doubt_and_so_does_a_set_of_a_trainer() -> None:
+    names = (
+        "a/model.pt",
+        "step_5.pt",
+        "net.ckpt",
+        "best-0.93.pth",
+        "x/pytorch_model.bin",
+        "m.onnx",
+    )
+    assert all(is_promised(made(name)) for name in names)
+    assert is_promised(together("checkpoint-5", "rng_state.pth", "training_args.bin"))
+    assert is_promised(together("m", "model-00001-of-00002.safetensors"))
+
+
+def test_a_name_may_leave_it_to_the_content() -> None:
+    assert not any(is_promised(made(name)) for name in ("net.pt", "shard_7.pt", "a.safetensors"))
+    assert not is_promised(made("checkpoint/net.pt"))
+    assert not is_promised(together("c4", "c4-00001-of-00002.pt", "c4-00002-of-00002.pt"))
+
+
+def test_files_that_were_left_behind_when_a_repository_was_cloned_are_named(tmp_path: Path) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 977\n"
+    write(tmp_path / "m" / "model.safetensors", pointer)
+    write(tmp_path / "n" / "model.safetensors", safetensors_bytes())
+    paths = ["m/model.safetensors", "n/model.safetensors"]
+    left, there = find_among(open_store(str(tmp_path)), str(tmp_path), paths, [])
+    detail = "977 bytes were not fetched"
+    assert left == Unjudged(str(tmp_path), paths[0], Content.LFS_POINTER, detail)
+    assert isinstance(there, Run)
+    assert there.id == paths[1]

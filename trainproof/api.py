@@ -19,6 +19,7 @@ from .checkpointing import (
     find,
     find_among,
     homes,
+    is_promised,
     is_saved,
     predecessors,
 )
@@ -68,7 +69,8 @@ class _Found:
     """What the walks of all roots brought together. ``kinds``: of the rules of the matrix.
     ``baselines``: the runs to compare with. ``references``: the checkpoint that each one is
     compared with. ``kept``: the checkpoints of each run that has any, ``limited``: those that are
-    too large to be read in full. ``readers`` recognise it. ``matrices``: rules by kinds, once."""
+    too large to be read in full. ``sift``: checkpoints were found by their names alone.
+    ``readers`` recognise it. ``matrices``: rules by kinds, once."""
 
     kinds: frozenset[SubjectKind]
     readers: tuple[Reader, ...] = ()
@@ -77,6 +79,7 @@ class _Found:
     references: dict[Run, Run] = field(default_factory=dict)
     kept: dict[Run, list[Run]] = field(default_factory=dict)
     limited: set[Run] = field(default_factory=set)
+    sift: bool = False
     unjudged: list[Unjudged] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     spools: dict[str, str] = field(default_factory=dict)
@@ -84,11 +87,11 @@ class _Found:
 
 
 def audit(config: Config, watcher: Watcher | None = None) -> Report:
-    """Walk, group, read, judge, report: runs, and the checkpoints that they keep. Raises nothing
-    about the data: that is in the report."""
+    """Walk, group, read, judge, report: runs, and checkpoints, whether a run keeps them or not.
+    Raises nothing about the data: that is in the report."""
     if config.checkpoints == NO_CHECKPOINTS:
         return _audited(config, _find, watcher)
-    return _audited(config, _find_with_kept, watcher, Depth(config.checkpoints))
+    return _audited(config, _find_with_saved, watcher, Depth(config.checkpoints))
 
 
 def audit_checkpoints(
@@ -186,42 +189,61 @@ def _find(config: Config, stack: ExitStack) -> _Found:
     return found
 
 
-def _find_with_kept(config: Config, stack: ExitStack) -> _Found:
-    """Also the checkpoints among the files that no reader of logs knows, as far as runs keep them.
-    Where no name promises one, nothing more is done."""
+def _find_with_saved(config: Config, stack: ExitStack) -> _Found:
+    """Also the checkpoints among the files that no reader of logs knows: those that runs keep, and
+    those of no run. Where no name promises one, nothing more is done."""
     found = _find(config, stack)
     passed: defaultdict[str, list[str]] = defaultdict(list)
     for file in found.unjudged:
         by_name = file.content is Content.NOT_A_LOG and is_saved(file.path)
         if by_name and file.root in config.paths:
             passed[file.root].append(file.path)
+    saved: list[Run] = []
     for root, paths in passed.items():
-        saved = list(_among(root, paths, found, config))
+        here = list(_among(root, paths, found, config))
         runs = [run for run in found.runs if run.root == root]
-        for checkpoint, home in homes(saved, runs).items():
+        kept = homes(here, runs)
+        for checkpoint, home in kept.items():
             found.kept.setdefault(home, []).append(checkpoint)
-    kept = [one for ones in found.kept.values() for one in ones]
-    if kept:
-        found.kinds |= {SubjectKind.CHECKPOINT, SubjectKind.CHECKPOINT_PAIR, SubjectKind.KEPT}
-        found.limited = large = set(_too_large(kept, config.checkpoint_limit))
-        chains = predecessors(kept).items()
-        # what is read in full must not make a large one be read in full
-        found.references = {one: ref for one, ref in chains if one in large or ref not in large}
-        found.runs += kept
-        judged = {(one.root, artifact.path) for one in kept for artifact in one.artifacts}
-        found.unjudged = [file for file in found.unjudged if (file.root, file.path) not in judged]
+        # of a set without a file of weights, only a log beside it tells that it is one
+        saved += (one for one in here if one in kept or one.artifacts)
+    if saved:
+        _add(saved, found, config)
     return found
+
+
+def _add(saved: Sequence[Run], found: _Found, config: Config) -> None:
+    found.sift = True
+    found.kinds |= {SubjectKind.CHECKPOINT, SubjectKind.CHECKPOINT_PAIR}
+    if found.kept:
+        found.kinds |= {SubjectKind.KEPT}
+    kept = {one for ones in found.kept.values() for one in ones}
+    by_worth = sorted(saved, key=lambda one: (one not in kept, not is_promised(one)))
+    found.limited = large = set(_too_large(by_worth, config.checkpoint_limit))
+    chains = predecessors(saved).items()
+    # what is read in full must not make a large one be read in full
+    found.references = {one: ref for one, ref in chains if one in large or ref not in large}
+    found.runs += saved
+    judged = {(one.root, artifact.path) for one in saved for artifact in one.artifacts}
+    found.unjudged = [file for file in found.unjudged if (file.root, file.path) not in judged]
 
 
 def _among(root: str, paths: Sequence[str], found: _Found, config: Config) -> Iterator[Run]:
     store = open_store(root, config.follow_symlinks, spool=found.spools.get(root))
     seen = {one.path for one in found.unjudged if one.root == root}
     seen.update(file.path for run in found.runs if run.root == root for file in run.artifacts)
+    named: dict[str, Unjudged] = {}
     for item in find_among(store, root, paths, sorted(seen.difference(paths))):
-        if isinstance(item, Run):
-            yield item
-        else:
-            found.faults.append(_fault(item))
+        match item:
+            case Run():
+                yield item
+            case Unjudged():
+                named[item.path] = item
+            case StoreError():
+                found.faults.append(_fault(item))
+    if named:
+        known = found.unjudged
+        found.unjudged = [named.get(f.path, f) if f.root == root else f for f in known]
 
 
 IN_FULL = 16
@@ -418,10 +440,22 @@ def _judge(
     checkpoints, others = _in_order(found.runs)
     if checkpoints:
         carry_out(checkpoints)
+        _sift(found, judged)
     carry_out(others)
     if apart := _taken_apart(found, judged):
         carry_out(apart)
     return judged
+
+
+def _sift(found: _Found, judged: _Judged) -> None:
+    """Nobody keeps what turned out to be no checkpoint."""
+    numbers = {run: number for number, run in enumerate(found.runs)}
+    for run, saved in list(found.kept.items()):
+        left = [one for one in saved if publish.has_subject(judged.results[numbers[one]])]
+        if left:
+            found.kept[run] = left
+        else:
+            del found.kept[run]
 
 
 class _Far:
@@ -475,6 +509,7 @@ def _settings(found: _Found, config: Config, asked: Depth | Requests) -> Setting
         requests=asked if isinstance(asked, Requests) else Requests(),
         plugins=config.plugins,
         memory_bytes=config.memory_limit,
+        sift=found.sift,
     )
 
 

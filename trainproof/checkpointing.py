@@ -11,11 +11,12 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 
 from .checkpoints import Contents, assemble
 from .checkpoints.recognise import layout_of
-from .discover import LOG_SUFFIXES, NEVER_LOGS, WEIGHTS
+from .discover import LOG_SUFFIXES, NEVER_LOGS, WEIGHTS, pointed
 from .model.artifact import Artifact, Content, Kind, Run, Unjudged
 from .model.rule import SubjectKind
 from .model.tensors import Layout
@@ -99,25 +100,47 @@ def _unmistakable(head: bytes) -> bool:
 
 # --- those of a run -------------------------------------------------------------------------------
 
-_SAVED = frozenset({"pt", "pth", "ckpt", "bin", "safetensors", "distcp", "gguf"})
-"""Suffixes under which a training keeps checkpoints, and hardly anything else."""
+_SAVED = frozenset(
+    {"pt", "pth", "ckpt", "bin", "safetensors", "distcp", "gguf", "keras", "h5", "onnx", "pt2"}
+)
+"""Suffixes under which a training keeps checkpoints. What else bears them is told by a word in the
+name, or else by the content."""
 _DATA = re.compile(
     r"^(train|val|valid|test|dev)([._-]|$)|(^|[._-])(data|dataset|preds?|predictions?|logits|outputs?"
-    r"|features?|samples?|targets?|labels?|cache|replay|buffer)([._-]|$)"
+    r"|features?|samples?|targets?|labels?|cache|replay|buffer|latents?|activations?|hidden_states"
+    r"|tokens|inputs?|masks?|images?)([._-]|$)"
 )
 """Words in the names of tensors that were saved and are no state of a training."""
+_OF_MODELS = frozenset({"ckpt", "distcp", "gguf", "keras", "onnx", "pt2"})
+_PROMISE = re.compile(
+    r"(?<![a-z])(models?|checkpoints?|ckpts?|chkpts?|weights?|(global_?)?step|iter(ation)?|epochs?|best"
+    r"|last|latest|final|optim(izer)?|state_?dict|pretrained|ema|lora|adapter)(?![a-z])"
+)
+"""Words in the names of files that nobody gives to anything but a state of a training."""
+_PIECE = re.compile(r".+-\d{5}-of-\d{5}\.[a-z]+")
 
 
 def is_saved(path: str) -> bool:
     """Whether a file beside a log is taken for a checkpoint by its name."""
     name = path.rpartition("/")[2].lower()
     stem, _, suffix = name.rpartition(".")
-    return suffix in _SAVED and _DATA.search(stem) is None
+    saved = suffix in _SAVED or _PARTS.fullmatch(name) is not None
+    return saved and _DATA.search(stem) is None
+
+
+def is_promised(run: Run) -> bool:
+    """Whether the names of a checkpoint's files leave no doubt that it is one. Data are kept in
+    pieces too; all other sets of files are none but those of a trainer."""
+    names = [artifact.path.rpartition("/")[2].lower() for artifact in run.artifacts]
+    alone = [artifact.path for artifact in run.artifacts] == [run.id]
+    if not alone and not all(map(_PIECE.fullmatch, names)):
+        return True
+    return any(name.rpartition(".")[2] in _OF_MODELS or _PROMISE.search(name) for name in names)
 
 
 def find_among(
     store: Store, root: str, paths: Iterable[str], others: Sequence[str]
-) -> Iterator[Run | StoreError]:
+) -> Iterator[Found]:
     """The checkpoints that the files at ``paths`` are; ``others`` is all else below the root."""
     artifacts: list[Artifact] = []
     rest = list(others)
@@ -129,8 +152,25 @@ def find_among(
             rest.append(path)
             if isinstance(looked, StoreError):
                 yield looked
-    yield from _grouped(root, artifacts, rest)
+    for run in _grouped(root, artifacts, rest):
+        pointers = list(_pointers(store, run))
+        fetched = not pointers or len(pointers) < len(run.artifacts)
+        yield from (run,) if fetched else pointers
 
+
+def _pointers(store: Store, run: Run) -> Iterator[Unjudged]:
+    """Files that were left behind when the repository was cloned: whose fault that is, nobody
+    knows who was not asked about them."""
+    for one in run.artifacts:
+        if one.size <= _POINTER_BYTES:
+            with suppress(StoreError, OSError), store.open(one.path) as stream:
+                detail = pointed(stream.read(_HEAD))
+                if detail is not None:
+                    yield Unjudged(run.root, one.path, Content.LFS_POINTER, detail)
+
+
+_POINTER_BYTES = 1024
+"""The specification of Git LFS: a pointer is shorter than this."""
 
 _SAVES = re.compile(
     r"(ckpts?|checkpoints?|weights|models?|saves?|saved|saved_models?|snapshots?|global_step|step"

@@ -26,7 +26,7 @@ MAPPABLE = tuple(
 
 NO_CHECKPOINTS = "none"
 CHECKPOINTS = (NO_CHECKPOINTS, *map(str, Depth))
-"""What an audit may read of the checkpoints of a run."""
+"""What an audit may read of checkpoints."""
 
 
 class ConfigError(Exception):

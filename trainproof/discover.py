@@ -151,12 +151,11 @@ class _Scout:
 
     def _hollow(self, path: str, head: bytes) -> Unjudged | None:
         """What stands where a log was expected; readers are not asked about it."""
+        pointer = pointed(head)
         if not head:
             content, detail = Content.EMPTY, ""
-        elif head.startswith(_POINTER):
-            size = _POINTER_SIZE.search(head)
-            content = Content.LFS_POINTER
-            detail = f"{size[1].decode()} bytes were not fetched" if size else ""
+        elif pointer is not None:
+            content, detail = Content.LFS_POINTER, pointer
         elif head.lstrip(b"\xef\xbb\xbf \t\r\n")[:9].lower().startswith(_MARKUP):
             content, detail = Content.MARKUP_PAGE, ""
         else:
@@ -164,6 +163,14 @@ class _Scout:
         if self._forced is None and not looks_like_log(path):
             content, detail = Content.NOT_A_LOG, ""
         return Unjudged(self._root, path, content, detail)
+
+
+def pointed(head: bytes) -> str | None:
+    """What a Git LFS pointer says of the file that it stands for; None for anything else."""
+    if not head.startswith(_POINTER):
+        return None
+    size = _POINTER_SIZE.search(head)
+    return f"{size[1].decode()} bytes were not fetched" if size else ""
 
 
 def looks_like_log(path: str) -> bool:

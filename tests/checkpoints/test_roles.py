@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainproof.checkpoints.roles import group_of
+from trainproof.checkpoints.roles import group_of, names_a_model
 from trainproof.model.tensors import Group
 
 
@@ -30,3 +30,35 @@ def test_the_part_of_a_training_that_a_tensor_belongs_to(
     name: str, artifact: str, group: Group
 ) -> None:
     assert group_of(name, artifact) is group
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["model/fc.weight", "step"],
+        ["h.0.attn.in_proj_weight"],
+        ["lstm.weight_ih_l0_reverse"],
+        ["layer.qweight"],
+        ["unet.lora_A"],
+        ["params/Dense_0/kernel"],
+        ["model_weights/dense/kernel:0"],
+        ["weight", "bias"],
+    ],
+)
+def test_parameters_are_told_by_the_names_that_layers_give_them(names: list[str]) -> None:
+    assert names_a_model(names)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [],
+        ["x", "y"],
+        ["0", "1/edge_index", "1/edge_weight"],
+        ["weight"],
+        ["images/cat.jpg", "images/dog.jpg"],
+        ["latents_1x64x64_float32", "original_size"],
+    ],
+)
+def test_names_of_data_are_those_of_no_model(names: list[str]) -> None:
+    assert not names_a_model(names)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import tarfile
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,12 +16,20 @@ from tests.support.saved import HEALTHY, Values, safetensors_bytes, torch_bytes,
 from tests.support.zips import torch_zip
 from trainproof import api
 from trainproof.config import Config
+from trainproof.emit import EMITTERS
 from trainproof.engine.checkpoints import judge_checkpoint
 from trainproof.engine.work import Phase
 from trainproof.model.artifact import Artifact, Kind, Run
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.outcome import Skip
-from trainproof.model.report import SubjectReport, Verdict
+from trainproof.model.report import (
+    ExitCode,
+    FailOn,
+    Report,
+    SubjectReport,
+    Verdict,
+    exit_code,
+)
 from trainproof.model.rule import SubjectKind
 from trainproof.model.tensors import Depth
 from trainproof.model.wire import Settings, Task
@@ -173,3 +184,114 @@ def test_workers_say_the_same_as_this_process(tmp_path: Path) -> None:
     here = api.audit_checkpoints(Config(paths=(str(tmp_path),), isolation=False))
     there = api.audit_checkpoints(Config(paths=(str(tmp_path),), jobs=2))
     assert there.reports == here.reports
+
+
+# --- those of no run
+
+
+def audited(root: Path, **options: object) -> Report:
+    return api.audit(Config(paths=(str(root),), **options))  # type: ignore[arg-type]
+
+
+def stored(root: Path) -> Path:
+    """A directory of checkpoints, and of other tensors, without any log."""
+    write(root / "a" / "net_G.pth", torch_bytes())
+    write(root / "b" / "checkpoint-5" / "model.safetensors", safetensors_bytes(NAN))
+    write(root / "b" / "checkpoint-5" / "config.json", b"{}")
+    write(root / "b" / "images.pt", torch_bytes({"fc.weight": [math.nan]}))
+    write(root / "b" / "points.pt", torch_bytes({"x": [math.nan]}))
+    write(root / "b" / "europarl.pt", b"Sess\xc3\xa3o do parlamento\n")
+    write(root / "b" / "x.npy", b"\x93NUMPY")
+    write(root / "c" / "model.safetensors", POINTER)
+    return root
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 977\n"
+
+
+def test_checkpoints_of_no_run_are_judged_and_other_tensors_are_counted(tmp_path: Path) -> None:
+    report = audited(stored(tmp_path), isolation=False)
+    assert {one.id: (one.kind, str(one.verdict)) for one in report.reports} == {
+        "a/net_G.pth": ("checkpoint", "PASS"),
+        "b/checkpoint-5": ("checkpoint", "FAIL"),
+    }
+    assert report.not_judged.counts == {"git-lfs-pointer": 1, "not-a-log": 4, "saved-data": 1}
+    (named,) = report.not_judged.files
+    assert (named.path, named.detail) == ("c/model.safetensors", "977 bytes were not fetched")
+    assert exit_code(report) is ExitCode.FAIL
+    write(tmp_path / "b" / "checkpoint-5" / "model.safetensors", safetensors_bytes())
+    assert exit_code(audited(tmp_path, isolation=False)) is ExitCode.OK
+    assert audited(tmp_path, isolation=False, checkpoints="none").reports == ()
+
+
+def test_nothing_but_other_tensors_is_nothing_to_judge(tmp_path: Path) -> None:
+    write(tmp_path / "points.pt", torch_bytes({"x": [math.nan]}))
+    report = audited(tmp_path)
+    assert (report.reports, report.not_judged.counts) == ((), {"saved-data": 1})
+    assert exit_code(report) is ExitCode.CANNOT_JUDGE
+
+
+def test_a_log_makes_no_difference_to_the_checkpoints_of_no_run(tmp_path: Path) -> None:
+    write(stored(tmp_path) / "run" / "log.jsonl", b"".join(rows()))
+    report = audited(tmp_path, isolation=False)
+    assert [(one.id, str(one.verdict)) for one in report.reports] == [
+        ("run", "PASS"),
+        ("b/checkpoint-5", "FAIL"),
+        ("a/net_G.pth", "PASS"),
+    ]
+    assert report.reports[0].kept == ()
+
+
+def rows() -> Iterator[bytes]:
+    return (b'{"step": %d, "loss": %.3f}\n' % (step, 2 - step / 100) for step in range(1, 61))
+
+
+def test_data_beside_a_log_are_no_checkpoint_that_the_run_keeps(tmp_path: Path) -> None:
+    write(tmp_path / "log.jsonl", b"".join(rows()))
+    write(tmp_path / "points.pt", torch_bytes({"x": [math.nan]}))
+    (run,) = audited(tmp_path, isolation=False).reports
+    assert (run.kept, str(run.verdict)) == ((), "PASS")
+    assert not any(id.startswith("TP-KEPT") for id in run.checks.coverage.states)
+
+
+def test_one_file_of_weights_may_be_all_that_is_audited(tmp_path: Path) -> None:
+    (one,) = audited(write(tmp_path / "net.pt", torch_bytes())).reports
+    assert (one.kind, one.verdict) == ("checkpoint", Verdict.PASS)
+
+
+def test_of_those_beyond_the_limit_the_structure_is_judged(tmp_path: Path) -> None:
+    report = audited(stored(tmp_path), isolation=False, checkpoint_limit=1)
+    assert [(one.id, str(one.verdict)) for one in report.reports] == [
+        ("b/checkpoint-5", "NOT-CHECKED"),
+        ("a/net_G.pth", "NOT-CHECKED"),
+    ]
+    assert report.reports[0].checks.details["TP-CKPT-NAN"].skip == "budget"
+
+
+def test_those_of_no_run_are_the_same_bytes_in_an_archive_and_with_any_number_of_workers(
+    tmp_path: Path,
+) -> None:
+    home = stored(tmp_path / "store")
+    with tarfile.open(tmp_path / "packed.tar.gz", "w:gz") as archive:
+        archive.add(home, ".")
+    made = [audited(home, isolation=False), audited(home, jobs=1), audited(home, jobs=4)]
+    for name in ("json", "sarif", "junit", "markdown"):
+        emit = EMITTERS[name]
+        assert len({emit(replace(one, invocation=None), FailOn.FAIL) for one in made}) == 1
+    packed = audited(tmp_path / "packed.tar.gz")
+    assert [(one.id, one.verdict, one.findings) for one in packed.reports] == [
+        (one.id, one.verdict, one.findings) for one in made[0].reports
+    ]
+    assert packed.not_judged.counts == made[0].not_judged.counts
+
+
+def test_shards_of_distributed_checkpoints_are_read_with_their_list(tmp_path: Path) -> None:
+    write(tmp_path / "log.jsonl", b"".join(rows()))
+    home = tmp_path / "checkpoint"
+    write(home / "__0_0.distcp", b"PK\x03\x04")
+    write(home / ".metadata", pickle(dict_({})))
+    _, saved = audited(tmp_path, isolation=False).reports
+    assert [(file.path, file.status) for file in saved.artifacts] == [
+        ("checkpoint/.metadata", "not-checked"),
+        ("checkpoint/__0_0.distcp", "part"),
+    ]

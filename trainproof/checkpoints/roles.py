@@ -1,8 +1,10 @@
-"""Which part of a training a tensor belongs to, by its place in the saved object."""
+"""Which part of a training a tensor belongs to, by its place in the saved object; and whether it
+belongs to one at all."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from trainproof.model.tensors import Group
 
@@ -44,3 +46,20 @@ def group_of(name: str, artifact: str) -> Group:
 
 
 _PATTERNS = ((_OPTIMIZER, Group.OPTIMIZER), (_AVERAGE, Group.AVERAGE), (_STATE, Group.STATE))
+
+
+_PARAMETER = re.compile(
+    r"[qg]?(weight|bias)(_\w+)?|(in|[qkv])_proj_(weight|bias)|kernel|embedding|lora_[ab]\w*|flat_param"
+    r"|running_(mean|var)|num_batches_tracked",
+    re.IGNORECASE,
+)
+_LAYER = frozenset({"weight", "bias"})
+
+
+def names_a_model(names: Collection[str]) -> bool:
+    """Whether any of the tensors is called as the parameters and buffers of layers are. A name
+    without a layer in front of it may be anything, but for those of one layer saved alone."""
+    paths = (name.replace("/", ".").rpartition(".") for name in names)
+    return _LAYER.issubset(names) or any(
+        layer and _PARAMETER.fullmatch(leaf.partition(":")[0]) for layer, _, leaf in paths
+    )

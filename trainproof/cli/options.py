@@ -72,7 +72,7 @@ class Options:
         typer.Option(
             "--checkpoints",
             metavar="DEPTH",
-            help="Of the checkpoints of a run: structure, integrity, tensors (default) or none.",
+            help="How much of checkpoints is read: structure, integrity, tensors (default), none.",
         ),
     ] = None
     no_checkpoints: Annotated[

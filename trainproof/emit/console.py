@@ -19,6 +19,7 @@ from .view import (
     holes,
     meaning,
     name,
+    noun,
     plural,
     principal,
     ranked,
@@ -161,15 +162,16 @@ def _not_checked(style: Style, report: Report, verbose: bool) -> Iterator[str]:
         yield f"  ! and {len(owed) - len(shown):,} more that should have been checked"
     reasons: Counter[str] = Counter()
     rules: dict[str, set[str]] = {}
-    runs: Counter[str] = Counter()
+    subjects: Counter[str] = Counter()
     for subject in report.reports:
         skipped = subject.checks.skipped
         reasons.update(skipped.values())
-        runs.update(set(skipped.values()))
+        subjects.update(set(skipped.values()))
         for rule, reason in skipped.items():
             rules.setdefault(reason, set()).add(rule)
+    what = noun(report)
     for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
-        which = f"{plural(len(rules[reason]), 'rule')} in {plural(runs[reason], 'run')}"
+        which = f"{plural(len(rules[reason]), 'rule')} in {plural(subjects[reason], what)}"
         yield from style.wrap(f"{count:>7,}  {reason} ({which})", "  ", " " * 11)
 
 

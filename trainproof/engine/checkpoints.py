@@ -11,14 +11,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import BinaryIO
 
+from trainproof.checkpointing import is_promised
 from trainproof.checkpoints import Contents, assemble, parts_among
 from trainproof.checkpoints.distributed import read_distributed
 from trainproof.checkpoints.draft import Item
 from trainproof.checkpoints.reader import read_checkpoint
 from trainproof.checkpoints.source import Beat
-from trainproof.model.artifact import Artifact, Run
+from trainproof.model.artifact import Artifact, Run, Unjudged
 from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.data import Fault, FaultCode, RunView
+from trainproof.model.outcome import Skip
 from trainproof.model.progress import Amount
 from trainproof.model.report import (
     LISTED_TENSORS,
@@ -39,7 +41,9 @@ from trainproof.model.text import printable, spell
 from trainproof.model.wire import RunResult, Settings, Task
 from trainproof.stores import StoreError
 
+from .cells import not_checked
 from .keeping import kept_of
+from .sifting import content_of
 from .succession import drift_of, drift_summary, step_of
 from .work import Keep, Phase, Progress, cells_of, store_of
 
@@ -59,6 +63,10 @@ class _Reading:
     faults: tuple[Fault, ...] = ()
     part: bool = False
 
+    @property
+    def lost(self) -> bool:
+        return self.file is None and not self.part
+
 
 At = Callable[[int, Amount], None]
 """Told the number of the artifact that is going to be read, and what was read of all by then."""
@@ -75,6 +83,8 @@ def judge_checkpoint(
     data. ``keep`` is given what was read of it."""
     depth = settings.depth_of(task)
     at = partial(progress.at, Phase.READING)
+    if settings.sift and (aside := _set_aside(task, settings, at)) is not None:
+        return aside
     readings = list(_readings(task.run, task.known_faults, settings, depth, at))
     progress.at(Phase.ASSEMBLING)
     view = _view(task.run, task.known_faults, settings, depth, readings)
@@ -98,6 +108,24 @@ def judge_checkpoint(
         drift=None if view.drift is None else drift_summary(view.drift, saved),
         kept=kept_of(task.run, saved, judged),
         faults=view.faults,
+    )
+
+
+def _set_aside(task: Task, settings: Settings, at: At) -> RunResult | None:
+    """The result where the files are no checkpoint, which their names leave open: of large data
+    no more is read than that."""
+    run = task.run
+    if task.known_faults or is_promised(run):
+        return None
+    readings = list(_readings(run, (), settings, Depth.STRUCTURE, at))
+    files = [one.file for one in readings if one.file is not None]
+    content = content_of(files)
+    if content is None or any(one.lost for one in readings):
+        return None
+    return RunResult(
+        cells=tuple(not_checked(id, Skip.NEED_ABSENT) for id in settings.rules_of(task)),
+        artifacts=tuple(map(_entry, readings)),
+        unjudged=tuple(Unjudged(one.root, one.path, content) for one in run.artifacts),
     )
 
 
@@ -216,7 +244,7 @@ def _checkpoint(
     run: Run, settings: Settings, depth: Depth, readings: Sequence[_Reading]
 ) -> Checkpoint:
     files = tuple(one.file for one in readings if one.file is not None)
-    lost = tuple(one.artifact.path for one in readings if one.file is None and not one.part)
+    lost = tuple(one.artifact.path for one in readings if one.lost)
     saved = Checkpoint(files, depth, tuple(_sets(run, settings, files)), lost)
     return replace(saved, step=step_of(f"{run.root.rpartition('/')[2]}/{run.id}", saved))
 

@@ -31,6 +31,7 @@ class Content(StrEnum):
     LFS_POINTER = "git-lfs-pointer"
     MARKUP_PAGE = "markup-page"
     SUMMARY_ONLY = "summary-only"
+    SAVED_DATA = "saved-data"
     UNSUPPORTED = "unsupported-format"
     LINK_OUT_OF_ROOT = "link-out-of-root"
     NOT_REGULAR = "not-a-regular-file"

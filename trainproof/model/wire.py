@@ -84,7 +84,8 @@ class Task:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What every task of an audit has in common. ``baseline_rules``: those that a baseline must
-    not fail. ``live``: runs are judged again and again while their files grow."""
+    not fail. ``live``: runs are judged again and again while their files grow. ``sift``: what
+    was taken for a checkpoint by its name and turns out to be none is not judged."""
 
     rules: tuple[str, ...]
     baseline_rules: tuple[str, ...] = ()
@@ -97,6 +98,7 @@ class Settings:
     plugins: tuple[str, ...] = ()
     memory_bytes: int = 0
     live: bool = False
+    sift: bool = False
 
     def rules_of(self, task: Task) -> tuple[str, ...]:
         """The rules that the task's cells are of, in their order."""
