@@ -14,7 +14,9 @@ from .dtypes import DTYPES
 from .limits import LIMITS, Limits
 from .scan import combined, scan_of
 from .source import Damage
+from .threads import LARGE, in_threads
 from .torch_objects import Tensor
+from .views import Block as Part
 from .views import Passing, Read, View, blocks, measure_blocks
 
 
@@ -23,13 +25,15 @@ class Block:
     """The bytes of one storage. ``pieces`` start on multiples of 64 bytes.
 
     ``read``: random access, None where there is none (compressed). ``start``: their first byte
-    in the file, None where they are not there as they are.
+    in the file, None where they are not there as they are. ``shared``: whether other blocks may be
+    read meanwhile.
     """
 
     size: int
     pieces: Callable[[], Iterator[memoryview]]
     read: Read | None
     start: int | None = None
+    shared: bool = False
 
 
 @dataclass(slots=True)
@@ -89,11 +93,44 @@ def measure(
     for tensor in tensors:
         for view in tensor.views:
             views[view.storage].setdefault(view)
+    large = [key for key, block in storages.items() if block.shared and block.size >= LARGE]
+    planned = (work.plan(key, storages[key], views.pop(key, ())) for key in large)
+    done = {one.key: one for one in in_threads(_Pass.run, planned, len(large))}
     for key, block in storages.items():
-        work.storage(key, block, list(views.pop(key, ())))
+        one = done.pop(key) if key in done else work.plan(key, block, views.pop(key, ())).run()
+        work.take(one)
     for found in views.values():
         work.measured.unread.update(dict.fromkeys(found, "its storage is not in the file"))
     return work.measured
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One storage: what is to be found out about it, and then what was."""
+
+    key: str
+    views: tuple[View, ...]
+    big: bool
+    pieces: Iterator[memoryview] = field(default_factory=lambda: iter(()))
+    passing: list[Passing] = field(default_factory=list)
+    gapped: list[tuple[View, Iterator[Part], Read]] = field(default_factory=list)
+    stats: dict[View, TensorStats] = field(default_factory=dict)
+    crc: int = 0
+    damage: Damage | None = None
+
+    def run(self) -> _Pass:
+        """Uses nothing that other passes use."""
+        if self.damage is not None:
+            return self
+        try:
+            self.crc = run(self.pieces, self.passing)
+            self.stats = {one.view: one.stats() for one in self.passing}
+            for view, made, read in self.gapped:
+                self.stats[view] = measure_blocks(view, made, read, self.big)
+        except Damage as damage:
+            self.damage = damage
+        self.passing, self.gapped = [], []
+        return self
 
 
 @dataclass(slots=True)
@@ -103,45 +140,48 @@ class _Work:
     budget: int
     limits: Limits
 
-    def storage(self, key: str, block: Block, views: list[View]) -> None:
-        """One storage and its views."""
-        passing: list[Passing] = []
-        others: list[View] = []
+    def plan(self, key: str, block: Block, views: Iterable[View]) -> _Pass:
+        """Decide what is read of one storage, as far as the budget goes."""
+        made = _Pass(key, tuple(views), self.big)
         if block.start is not None and not self.big:
             self.measured.starts[key] = block.start
-        for view in views:
-            self._sort(view, block, passing, others)
+        for view in made.views:
+            self._sort(view, block, made)
         try:
-            self.measured.crcs[key] = run(block.pieces(), passing)
+            made.pieces = block.pieces()
         except Damage as damage:
-            self.measured.broken[key] = damage
-            self.measured.unread.update(dict.fromkeys(views, damage.what))
-            return
-        self.measured.stats.update((one.view, one.stats()) for one in passing)
-        for view in others:
-            self._blockwise(view, block)
+            made.damage = damage
+        return made
 
-    def _sort(self, view: View, block: Block, passing: list[Passing], others: list[View]) -> None:
+    def _sort(self, view: View, block: Block, made: _Pass) -> None:
         dense = view.dense() if view.elements else (0, 0)
         if view.elements and (view.last + 1) * view.itemsize > block.size:
             self.measured.unread[view] = "its bytes are not all in the file"
         elif dense is None:
-            others.append(view)
+            self._sort_gapped(view, block, made)
         elif dense[1] > self.budget:
             self.measured.unread[view] = "more overlapping views than the limit"
         else:
             self.budget -= dense[1]
-            passing.append(Passing(view, *dense, self.big))
+            made.passing.append(Passing(view, *dense, self.big))
 
-    def _blockwise(self, view: View, block: Block) -> None:
-        cost, made = blocks(view, self.limits)
+    def _sort_gapped(self, view: View, block: Block, made: _Pass) -> None:
+        cost, parts = blocks(view, self.limits)
         if block.read is None:
             self.measured.unread[view] = "a view with gaps of a compressed storage"
         elif cost > self.budget:
             self.measured.unread[view] = "a view with more gaps than the limit"
         else:
             self.budget -= cost
-            self.measured.stats[view] = measure_blocks(view, made, block.read, self.big)
+            made.gapped.append((view, parts, block.read))
+
+    def take(self, done: _Pass) -> None:
+        if done.damage is None:
+            self.measured.crcs[done.key] = done.crc
+            self.measured.stats.update(done.stats)
+        else:
+            self.measured.broken[done.key] = done.damage
+            self.measured.unread.update(dict.fromkeys(done.views, done.damage.what))
 
 
 def run(pieces: Iterator[memoryview], passing: list[Passing]) -> int:

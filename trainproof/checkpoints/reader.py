@@ -104,6 +104,8 @@ def read_checkpoint(
 class _Nothing:
     """Stands for a file that could not be read at all."""
 
+    shared = False
+
     def into(self, buffer: memoryview, at: int) -> int:
         return 0
 

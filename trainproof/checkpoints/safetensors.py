@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from trainproof.model.data import FaultCode
 from trainproof.model.tensors import (
@@ -19,6 +20,7 @@ from trainproof.model.tensors import (
     Presence,
     Scalar,
     TensorInfo,
+    TensorStats,
 )
 
 from .checksum import crc32
@@ -28,6 +30,7 @@ from .limits import LIMITS, Limits
 from .roles import group_of
 from .scan import scan_of
 from .source import Damage, Source
+from .threads import LARGE, in_threads
 
 _LENGTH = 8
 
@@ -196,7 +199,13 @@ def read_safetensors(draft: Draft) -> Iterator[Item]:
     if header.extra_fields:
         draft.defects.append(Defect(DefectCode.CONTAINER_ODD, "a tensor has unknown fields"))
     overlapping = _check_cover(draft, header)
-    tensors = [_tensor(draft, header, span, overlapping) for span in header.spans]
+    reasons = [_obstacle(header, span, draft.source.size, overlapping) for span in header.spans]
+    readable = [span for span, why in zip(header.spans, reasons, strict=True) if not why]
+    values = _values(draft, header, readable) if draft.values else {}
+    tensors = [
+        _tensor(draft, header, span, why, values.get(span.name))
+        for span, why in zip(header.spans, reasons, strict=True)
+    ]
     yield from _cut(draft, tensors)
     yield from tensors
     yield draft.done()
@@ -231,24 +240,44 @@ def _cut(draft: Draft, tensors: list[TensorInfo]) -> Iterator[Item]:
     yield draft.fault(Damage(FaultCode.TRUNCATED, what), fatal=False)
 
 
-def _tensor(draft: Draft, header: Header, span: Span, overlapping: bool) -> TensorInfo:
+def _obstacle(header: Header, span: Span, size: int, overlapping: bool) -> str:
+    """Why the values of a tensor are not read, "" where they are. ``size``: of the file."""
+    if header.data + span.stop > size:
+        return "its bytes are not all in the file"
+    if span.dtype not in DTYPES:
+        return "elements of less than a byte are not measured"
+    return "its bytes may be those of another tensor" if overlapping else ""
+
+
+_Values = tuple[TensorStats, int]
+"""Statistics and checksum of one tensor."""
+
+
+def _values(draft: Draft, header: Header, spans: Sequence[Span]) -> dict[str, _Values]:
+    """By name."""
+    measure = partial(_measure, draft.source, header.data)
+    large = [span for span in spans if draft.source.shared and span.stop - span.start >= LARGE]
+    names = (span.name for span in large)
+    made = dict(zip(names, in_threads(measure, large, len(large)), strict=True))
+    return {span.name: made.get(span.name) or measure(span) for span in spans}
+
+
+def _measure(source: Source, data: int, span: Span) -> _Values:
+    scan, crc = scan_of(DTYPES[span.dtype]), 0
+    for piece in source.chunks(data + span.start, span.stop - span.start):
+        crc = crc32(piece, crc)
+        scan.add(piece)
+    return scan.stats(), crc
+
+
+def _tensor(
+    draft: Draft, header: Header, span: Span, unread: str, values: _Values | None
+) -> TensorInfo:
     there = draft.source.size - header.data
-    whole = span.stop <= there
-    presence = Presence.CUT if span.start < there else Presence.ABSENT
-    unread = ""
-    if not whole:
-        unread = "its bytes are not all in the file"
-    elif span.dtype not in DTYPES:
-        unread = "elements of less than a byte are not measured"
-    elif overlapping:
-        unread = "its bytes may be those of another tensor"
-    stats = crc = None
-    if draft.values and not unread:
-        scan, crc = scan_of(DTYPES[span.dtype]), 0
-        for piece in draft.source.chunks(header.data + span.start, span.stop - span.start):
-            crc = crc32(piece, crc)
-            scan.add(piece)
-        stats = scan.stats()
+    presence = Presence.WHOLE
+    if span.stop > there:
+        presence = Presence.CUT if span.start < there else Presence.ABSENT
+    stats, crc = values or (None, None)
     return draft.tensor(
         TensorInfo(
             span.name,
@@ -259,7 +288,7 @@ def _tensor(draft: Draft, header: Header, span: Span, overlapping: bool) -> Tens
             stats,
             unread,
             group=group_of(span.name, draft.artifact),
-            presence=Presence.WHOLE if whole else presence,
+            presence=presence,
             crc=crc,
             place=None if stats is None else draft.source.base + header.data + span.start,
         )

@@ -99,6 +99,7 @@ def _block(source: Source, start: int, size: int) -> Block:
         size,
         lambda: source.chunks(start, size),
         lambda at, count: source.read(start + at, count),
+        shared=source.shared,
     )
 
 

@@ -24,6 +24,11 @@ class Damage(Exception):
 
 
 class Reads(Protocol):
+    @property
+    def shared(self) -> bool:
+        """Whether several threads may read at once."""
+        ...
+
     def into(self, buffer: memoryview, at: int) -> int:
         """Fill ``buffer`` from byte ``at`` on; the number of bytes got, 0 at the end."""
         ...
@@ -35,6 +40,8 @@ class Reads(Protocol):
 
 class _Descriptor:
     """Positioned reads on a file of the operating system; the stream keeps the file open."""
+
+    shared = True
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream, self._descriptor = stream, stream.fileno()
@@ -48,6 +55,8 @@ class _Descriptor:
 
 class _Stream:
     """Any seekable stream."""
+
+    shared = False
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -69,6 +78,7 @@ Beat = Callable[[int], None]
 class _Beating:
     def __init__(self, reads: Reads, beat: Beat) -> None:
         self._reads, self._beat = reads, beat
+        self.shared = reads.shared
 
     def into(self, buffer: memoryview, at: int) -> int:
         self._beat(len(buffer))
@@ -103,6 +113,11 @@ class Source:
     def base(self) -> int:
         """Its first byte in the file."""
         return self._base
+
+    @property
+    def shared(self) -> bool:
+        """Whether several threads may read from it at once."""
+        return self._reads.shared
 
     def part(self, at: int, count: int) -> Source:
         """A stretch of it. Raises Damage where it is not inside."""

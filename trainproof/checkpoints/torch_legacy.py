@@ -134,6 +134,7 @@ def _block(draft: Draft, start: int, size: int) -> Block:
         lambda: source.chunks(start, size, chunk),
         lambda at, count: source.read(start + at, count),
         start,
+        source.shared,
     )
 
 

@@ -234,6 +234,7 @@ def _block(archive: Archive, entry: Entry) -> Block:
         lambda: archive.pieces(entry),
         read if stored else None,
         entry.start if stored else None,
+        source.shared,
     )
 
 
