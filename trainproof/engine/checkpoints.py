@@ -117,7 +117,7 @@ def _set_aside(task: Task, settings: Settings, at: At) -> RunResult | None:
     run = task.run
     if task.known_faults or is_promised(run):
         return None
-    readings = list(_readings(run, (), settings, Depth.STRUCTURE, at))
+    readings = list(_readings(run, (), settings, Depth.STRUCTURE, lambda one, _: at(one, Amount())))
     files = [one.file for one in readings if one.file is not None]
     content = content_of(files)
     if content is None or any(one.lost for one in readings):
