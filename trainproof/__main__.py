@@ -6,10 +6,22 @@ more than everything else they do. The help text is generated from it, and check
 
 from __future__ import annotations
 
+import signal
 import sys
+
+from .cli.interrupts import interrupts
 
 
 def main() -> None:
+    interrupts.listen(signal.SIGINT)
+    try:
+        _answer()
+    except KeyboardInterrupt:  # while the command line was still being imported
+        sys.stderr.write("trainproof: interrupted\n")
+        sys.exit(2)
+
+
+def _answer() -> None:
     match sys.argv[1:]:
         case ["--version"]:
             from . import __version__  # noqa: PLC0415

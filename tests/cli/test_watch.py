@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from trainproof.cli.watching import carry_out
+
 HEALTHY = [1 + 3 * math.exp(-i / 30) for i in range(100)]
 
 
@@ -96,6 +98,29 @@ def test_a_command_that_fails_ends_nothing(tmp_path: Path) -> None:
     _, err = process.communicate(timeout=30)
     assert process.returncode == 1
     assert "--exec: " in err
+
+
+def test_a_command_whose_time_is_over_ends_with_what_it_has_started(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    script = f"(echo started; sleep 600) > {pipe} & wait"
+    with pytest.raises(subprocess.TimeoutExpired):
+        carry_out(["sh", "-c", script], dict(os.environ), 2.0)
+    assert os.read(reading, 100) == b"started\n"
+    assert ended(reading)
+    os.close(reading)
+
+
+def ended(pipe: int, seconds: float = 20.0) -> bool:
+    """Whether nobody holds the other end any more."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            return os.read(pipe, 1) == b""
+        except BlockingIOError:
+            time.sleep(0.02)
+    return False
 
 
 def test_nothing_judged_is_no_verdict(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
@@ -25,6 +24,7 @@ from trainproof.model.report import ExitCode, Report, exit_code
 from trainproof.model.text import printable
 
 from .auditing import fail
+from .interrupts import interrupts
 from .options import Options, with_options
 from .outputs import STDOUT, check_targets, deliver, speak
 
@@ -85,18 +85,20 @@ def watch(
     config, outputs, command = _settings(tuple(paths), options, exec)
     speaker = _Speaker(json, options.quiet)
     follower = Watch(config, stall_timeout)
-    # Around the context managers too: an interrupt may come while they begin and end.
+    # Around the context manager too: an interrupt may come while it begins and ends.
     try:
-        with closing(follower), _interrupts():
+        interrupts.listen(signal.SIGINT, signal.SIGTERM)
+        with closing(follower):
             speaker.begin(paths)
-            while True:
+            while not interrupts.asked:
                 for change in follower.poll():
                     speaker.tell(change)
                     if command and change.of_verdict:
                         _run(command, change)
                 if until_fail and _code(follower.report, config) is ExitCode.FAIL:
                     break
-                time.sleep(interval)
+                if not interrupts.asked:  # it may have been lost within a callback
+                    time.sleep(interval)
     except (KeyboardInterrupt, BrokenPipeError):  # or nobody listens any more
         pass
     _deliver(follower.report, outputs, config)
@@ -129,20 +131,6 @@ def _deliver(report: Report | None, outputs: dict[str, str], config: Config) -> 
             deliver(target, EMITTERS[format](report, config.fail_on))
     except OSError as error:
         fail(f"cannot write the report: {error}")
-
-
-@contextmanager
-def _interrupts() -> Iterator[None]:
-    """SIGTERM ends a watch as Ctrl-C does."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 # --- what is said -----------------------------------------------------------------------------
@@ -207,13 +195,26 @@ def _run(command: list[str], change: Change) -> None:
         "TRAINPROOF_MESSAGE": findings[0].message if findings else "",
     }
     try:
-        subprocess.run(
-            command,
-            env={**os.environ, **told},
-            stdin=subprocess.DEVNULL,
-            stdout=sys.stderr,
-            timeout=PATIENCE,
-            check=True,
-        )
+        carry_out(command, {**os.environ, **told})
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         sys.stderr.write(f"trainproof: --exec: {printable(str(error))}\n")
+
+
+def carry_out(command: list[str], environment: dict[str, str], patience: float = PATIENCE) -> None:
+    """Run it in a session of its own: with what it has started it ends when its time is over, and
+    when the watch is interrupted. Raises OSError, ValueError, SubprocessError."""
+    with subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
+        start_new_session=True,
+    ) as process:
+        try:
+            status = process.wait(patience)
+        except BaseException:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if status:
+        raise subprocess.CalledProcessError(status, command)
