@@ -264,6 +264,12 @@ def test_a_metric_that_ends_near_zero_fails() -> None:
     assert prose(cell).message == "m was 0.9 at step 3 and is 0 at the end."
 
 
+def test_a_few_lucky_batches_are_no_level_to_fall_from() -> None:
+    """A rate of success of eight episodes each, most of which never succeed."""
+    values = [0.0, 0.125, 0.0, 0.0, 0.125, 0.0, 0.0, 0.125] + [0.0] * 150
+    assert not judge("TP-METRIC-COLLAPSE", metric(values, split=Split.TRAIN)).hits
+
+
 @pytest.mark.parametrize(
     "values",
     [

@@ -120,6 +120,13 @@ def test_a_burst_in_the_first_tenth_is_clean() -> None:
     assert is_clean(judge("TP-GRAD-SPIKE", view(series("grad_norm", gradient(200, early)))))
 
 
+def test_the_rare_other_actions_of_a_policy_are_no_spikes() -> None:
+    values = np.full(200, 0.01)
+    values[60::20] = 1.0
+    one = view(series("grad_norm", values.tolist()), regime=Regime.REINFORCEMENT)
+    assert skipped(judge("TP-GRAD-SPIKE", one)) is Skip.REGIME
+
+
 def test_a_level_that_stays_up_is_no_spike() -> None:
     values = gradient(100) + (30 * np.array(gradient(100))).tolist()
     assert is_clean(judge("TP-GRAD-SPIKE", view(series("grad_norm", values))))

@@ -4,6 +4,7 @@ import numpy as np
 
 from trainproof.model.data import Floats, Identity, Regime, Role, RunView
 from trainproof.model.outcome import Level, Skip
+from trainproof.readers.names import classify
 from trainproof.rules.examples import series, view
 
 from .curves import noise
@@ -33,6 +34,24 @@ def test_dips_that_recover_are_clean() -> None:
     values[150:170] -= 90
     values[250:262] -= 90
     assert is_clean(judge("TP-REWARD-COLLAPSE", reward(values)))
+
+
+def test_half_of_a_gain_that_sways_and_is_lost_is_a_warning() -> None:
+    values = earned(200) + 10 * np.sin(np.arange(200) * 0.2)
+    values[145:] -= 60
+    cell = judge("TP-REWARD-COLLAPSE", reward(values))
+    assert level(cell) == (Level.WARN, "given-back")
+    assert prose(cell).message == (
+        "reward gave back most of what it had gained: it had reached 91.88 around step 91 and is"
+        " 37.87 at the end."
+    )
+
+
+def test_evaluations_are_judged_too() -> None:
+    values = [0.1, 0.3, 0.5, 0.7, 0.8, 0.8, 0.81, 0.2, 0.15, 0.14, 0.15, 0.14]
+    one = series("eval/reward", values, identity=classify("eval/reward"))
+    cell = judge("TP-REWARD-COLLAPSE", view(one, regime=Regime.REINFORCEMENT))
+    assert level(cell) == (Level.WARN, "given-back")
 
 
 def test_a_fall_over_the_last_block_only_is_not_decided() -> None:
@@ -67,6 +86,15 @@ def test_an_entropy_that_never_changes_is_a_warning() -> None:
 def test_an_entropy_of_zero_may_be_the_optimum() -> None:
     one = view(series("entropy", [1.0, 0.5] * 5 + [0.0] * 30))
     assert skipped(judge("TP-POLICY-FROZEN", one)) is Skip.UNDECIDED
+
+
+def test_few_printed_digits_hide_a_change() -> None:
+    moving = view(series("entropy", [*np.linspace(0.9, 0.007, 60).round(3), *[0.006] * 40]))
+    assert skipped(judge("TP-POLICY-FROZEN", moving)) is Skip.UNDECIDED
+    assert level(judge("TP-POLICY-FROZEN", view(series("entropy", [0.919] * 40)))) == (
+        Level.WARN,
+        "",
+    )
 
 
 def test_nineteen_equal_entropies_are_clean() -> None:

@@ -17,11 +17,9 @@ from trainproof.model.rule import Doc, Variant
 
 from .examples import falling, series, view
 from .interface import Bound, Each, Example, Together, Which, rule, starts_late, where
+from .returns import BLOCKS, Course, course
 from .shape import fell, higher_is_better, improved
-from .statistics import FEW, Profile, falling_p, kendall, median, printed_quantum, profile, screen
-
-BLOCKS = 20
-QUARTER = BLOCKS // 4
+from .statistics import FEW, Profile, median, printed_quantum, profile, screen
 
 TREND = 0.05
 """Mann-Kendall p of block means above which no rise is shown at all."""
@@ -31,12 +29,6 @@ LIKELY = 2.0
 
 FALLEN = 0.25
 """A fall below this share of the level before is not spoken of."""
-
-FALLS = 0.01
-"""Mann-Kendall p of block means below which a reward falls, where it also lost so much."""
-
-SURELY = 6.0
-"""Standard errors that such a fall must exceed; they have eight degrees of freedom."""
 
 FOLLOWS = 0.1
 """Share of the gain in training below which an evaluation did not follow."""
@@ -82,58 +74,7 @@ def _words(one: Series) -> set[str]:
     return {word.rstrip("0123456789") for word in one.identity.base.split("_")}
 
 
-# --- the course of a reward ------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Course:
-    """A reward by means of twenty blocks. What is earned in the long run is a mean, and rewards of
-    single episodes may be few-valued or heavy-tailed: medians of them jump.
-
-    ``early``, ``late``: means of the first and the last quarter. ``gain``: from one to the other,
-    with its standard ``error`` by the ``scatter`` of the blocks, their wandering included;
-    ``within``: the same by their scatter within the two quarters. ``level``: mean of the whole.
-    ``ahead``: by how much the first block lies above the best later one.
-    """
-
-    early: float
-    late: float
-    start: float
-    level: float
-    scatter: float
-    within: float
-    ahead: float
-    p_rise: float
-    p_fall: float
-
-    @property
-    def gain(self) -> float:
-        return self.late - self.early
-
-    @property
-    def error(self) -> float:
-        return math.sqrt(2 / QUARTER) * self.scatter
-
-    @property
-    def centred(self) -> bool:
-        """Whether its mean cannot be told from 0."""
-        return abs(self.level) <= 3 * self.scatter / math.sqrt(BLOCKS)
-
-
-def course(values: Floats) -> Course:
-    """``values``: at least twenty, finite."""
-    means = np.array([part.mean() for part in np.array_split(values, BLOCKS)])
-    return Course(
-        early=float(means[:QUARTER].mean()),
-        late=float(means[-QUARTER:].mean()),
-        start=float(means[0]),
-        level=float(means.mean()),
-        scatter=float(means[1:].std(ddof=1)),
-        within=math.sqrt((means[:QUARTER].var(ddof=1) + means[-QUARTER:].var(ddof=1)) / QUARTER),
-        ahead=float(means[0] - means[1:].max()),
-        p_rise=falling_p(-kendall(means), BLOCKS),
-        p_fall=falling_p(kendall(means), BLOCKS),
-    )
+# --- a policy at its best ---------------------------------------------------------------------
 
 
 def _plateau(values: Floats) -> bool:
@@ -296,7 +237,8 @@ def _judged(one: Series, points: int) -> bool:
             " advantages, play against oneself): not judged. Nor are parts of a reward, or rewards"
             " of chosen and rejected answers.",
             "Another reward or rate of the same run that improved beyond doubt makes it clean.",
-            "A curriculum that moves makes the task another one: not judged.",
+            "A curriculum that moves makes the task another one, and while more than half of the"
+            " exploration lies ahead actions are drawn whatever was learned: not judged.",
         ),
         references=(
             "Henderson et al. 2018, Deep Reinforcement Learning that Matters: the noise of returns",
@@ -332,7 +274,7 @@ def no_reward_gain(
         return Undecided(measured, Skip.NEED_DEGENERATE)
     seen = profile(reward)
     measured |= {"first": seen.first, "last": seen.last, "highest": float(reward.values.max())}
-    task = next(filter(_moves, _harder(beside)), None)
+    task = next(filter(_moves, _harder(beside)), None) or _exploring(beside)
     if task is not None:
         return Undecided({**measured, "other": task.tag})
     other = next((one for one in _rewards(beside) if improved(one)), None)
@@ -365,6 +307,16 @@ def _harder(beside: Attempt) -> Iterable[Series]:
     return (one for one in both if HARDER & _words(one))
 
 
+def _exploring(beside: Attempt) -> Series | None:
+    """A rate of exploration that is to fall and has not fallen by half: actions are still drawn,
+    whatever was learned."""
+    for one in beside.select(Role.OTHER):
+        named = bool(EXPLORATION & _words(one)) and _judged(one, 2)
+        if named and one.values[-1] > 0.5 * max(float(one.values[0]), 0.5):
+            return one
+    return None
+
+
 def _moves(one: Series) -> bool:
     return bool((one.values != one.values[0]).any())
 
@@ -390,7 +342,7 @@ def _alone(
     """A reward that nothing speaks for."""
     went = course(reward.values)
     level = abs(went.level)
-    most = went.gain + LIKELY * went.error
+    most = max(0.0, went.gain) + LIKELY * went.error
     measured |= {"early": went.early, "late": went.late, "gain": went.gain}
     measured |= {"error": went.error, "within": went.within, "start": went.start}
     measured |= {"p_rise": went.p_rise, "p_fall": went.p_fall}
@@ -417,8 +369,7 @@ def _alone(
 def _fallen(went: Course) -> bool:
     """Whether a reward lost a quarter of its level beyond doubt: on the way, or in its first rows,
     never to come back."""
-    lost = -went.gain
-    if went.p_fall < FALLS and lost > max(FALLEN * abs(went.early), SURELY * went.within):
+    if went.falls and -went.gain > FALLEN * abs(went.early):
         return True
     return went.ahead > max(FALLEN * abs(went.level), LEARNED_AT_ONCE * went.scatter)
 

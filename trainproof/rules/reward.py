@@ -7,10 +7,11 @@ import numpy as np
 
 from trainproof.model.data import Role, Series
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
-from trainproof.model.rule import Doc
+from trainproof.model.rule import Doc, Variant
 
 from .examples import series, view
 from .interface import Bound, Each, Example, Which, rule, where
+from .returns import Lost, given_back
 from .shape import higher_is_better, rose
 from .statistics import printed_quantum, profile
 
@@ -28,9 +29,9 @@ from .statistics import printed_quantum, profile
     },
     measures={
         "points": "values judged",
-        "best": "highest median of a block",
-        "best_step": "first step of that block",
-        "end": "median of the last block",
+        "best": "highest median of a block; mean of the best quarter",
+        "best_step": "its first step",
+        "end": "median of the last block; mean of the last quarter",
         "gain": "rise from the lowest block before to the best",
         "loss": "fall from the best to the end",
         "errors": "that fall in standard errors of its measurement",
@@ -38,9 +39,18 @@ from .statistics import printed_quantum, profile
         "first": "level at the start, a median",
         "last": "level at the end, a median",
     },
+    variants={
+        "given-back": Variant(
+            Level.WARN,
+            "{series} gave back most of what it had gained: it had reached {best:.4g} around step"
+            " {best_step} and is {end:.4g} at the end.",
+            "It had gained {gain:.4g} and lost {loss:.4g} again, {errors:.3g} standard errors, over"
+            " {points} values.",
+        )
+    },
     doc=Doc(
         measures="The reward over at most twenty equal blocks: how much of its gain is lost over"
-        " the last two.",
+        " the last two, or over the last quarter.",
         means="The policy at the end earns far less than an earlier one.",
         does_not_mean="That the last checkpoint is useless: a curriculum or a new exploration"
         " schedule makes the task harder.",
@@ -50,7 +60,9 @@ from .statistics import printed_quantum, profile
             " rewards of neighbouring batches remember each other.",
             "Rewards of the two answers of a preference pair have no better direction.",
             "Fewer than forty values are not judged to have collapsed, nor is a reward that had not"
-            " measurably risen.",
+            " measurably risen. A gain of which half was lost, from the best quarter of the log to"
+            " the last one (of fewer values, between levels), is a warning: by eight standard"
+            " errors, of fewer than forty values six.",
             "Clean only if the reward demonstrably rose and kept it.",
         ),
         references=("ml-agents #101, minimalRL #42, baselines #975",),
@@ -96,11 +108,22 @@ def reward_collapse(
     }
     measured["wander"] = seen.drift
     least = least_errors * max(seen.error, seen.drift)
-    if not (gain > least and lost[-1] >= share * gain and lost[-1] > least):
-        return Clean(measured) if rose(seen) else Undecided(measured, Skip.LOW_POWER)
-    if len(reward) < points or not lost.min() >= share * gain:
+    gone = gain > least and lost[-1] >= share * gain and lost[-1] > least
+    if gone and len(reward) >= points and lost.min() >= share * gain:
+        return Fired((Evidence(where(reward, seen.edges[best], -1), measured),))
+    given = given_back(reward.values)
+    if given is not None:
+        return _given_back(reward, given, measured)
+    if gone:
         return Undecided(measured)
-    return Fired((Evidence(where(reward, seen.edges[best], -1), measured),))
+    return Clean(measured) if rose(seen) else Undecided(measured, Skip.LOW_POWER)
+
+
+def _given_back(reward: Series, given: Lost, measured: dict[str, Value]) -> Outcome:
+    measured |= {"best": given.best, "best_step": int(reward.steps[given.best_at])}
+    measured |= {"end": given.end, "gain": given.gain, "loss": given.loss}
+    measured["errors"] = given.loss / given.error if given.error > 0 else math.inf
+    return Fired((Evidence(where(reward, given.best_at, -1), measured, "given-back"),))
 
 
 @rule(
