@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trainproof.model.tensors import Kind, Piece, TensorInfo
+from trainproof.model.tensors import TensorInfo
 
 from .dtypes import DTYPES, DType
+from .elements import DECODED, Elements, Open, Reals, obstacle, values_of
 from .limits import LIMITS
-from .source import Damage, Source
-
-_DECODED = frozenset({"float64", "float32", "float16", "bfloat16"})
-"""Types of which norms are computed; of others, only whether elements are equal."""
-
-
-Reals = NDArray[np.float32] | NDArray[np.float64]
+from .source import Damage
 
 _BLOCK = 1 << 13
 """Elements whose squares are summed in their own precision: few enough for the cache, and for
@@ -39,10 +32,6 @@ class Difference:
     unread: str = ""
 
 
-Open = Callable[[str], BinaryIO]
-"""A file of a checkpoint by its artifact's name. What it raises but OSError is the caller's."""
-
-
 def difference(
     ours: Open, tensor: TensorInfo, theirs: Open, before: TensorInfo, budget: int
 ) -> Difference:
@@ -50,11 +39,11 @@ def difference(
 
     ``ours`` and ``theirs`` open the files that the two are in. Nothing is raised about them.
     """
-    why = _obstacle(tensor) or _obstacle(before)
+    why = obstacle(tensor) or obstacle(before)
     if why:
         return Difference(unread=why)
     tally = _Tally(DTYPES[tensor.dtype])
-    one, two = _Bytes(ours, tensor), _Bytes(theirs, before)
+    one, two = Elements(ours, tensor), Elements(theirs, before)
     try:
         for start, count in _stretches(tensor.nbytes, budget, DTYPES[tensor.dtype].size):
             for here, there in zip(one.chunks(start, count), two.chunks(start, count), strict=True):
@@ -64,47 +53,6 @@ def difference(
     except OSError as error:
         return Difference(unread=error.strerror or type(error).__name__)
     return tally.done()
-
-
-def _obstacle(one: TensorInfo) -> str:
-    if one.unread:
-        return one.unread
-    if one.kind is not Kind.DENSE or one.dtype not in DTYPES or not DTYPES[one.dtype].integer:
-        return f"values of {one.kind} {one.dtype} tensors are not compared"
-    found = one.place is not None or one.pieces
-    return "" if found else "its elements do not lie in one stretch of the file"
-
-
-class _Bytes:
-    """The bytes of a tensor, in whichever files they lie. The last of these stays open."""
-
-    def __init__(self, open_file: Open, one: TensorInfo) -> None:
-        self._open = open_file
-        self._pieces = one.pieces or (Piece(one.artifact, one.place or 0, one.nbytes),)
-        self._held: tuple[str, Source] | None = None
-
-    def chunks(self, at: int, count: int) -> Iterator[memoryview]:
-        """Equal cuts for any two tensors of one size. Raises Damage, OSError."""
-        if len(self._pieces) == 1:
-            (piece,) = self._pieces
-            yield from self._source(piece.artifact).chunks(piece.start + at, count)
-            return
-        for first in range(at, at + count, LIMITS.chunk):
-            yield memoryview(self._read(first, min(LIMITS.chunk, at + count - first)))
-
-    def _read(self, at: int, count: int) -> bytes:
-        parts = []
-        for piece in self._pieces:
-            first, last = max(at, 0), min(at + count, piece.nbytes)
-            if first < last:
-                parts.append(self._source(piece.artifact).read(piece.start + first, last - first))
-            at -= piece.nbytes
-        return b"".join(parts)
-
-    def _source(self, artifact: str) -> Source:
-        if self._held is None or self._held[0] != artifact:
-            self._held = artifact, Source.of(self._open(artifact))
-        return self._held[1]
 
 
 def _stretches(nbytes: int, budget: int, itemsize: int) -> Iterator[tuple[int, int]]:
@@ -124,7 +72,7 @@ class _Tally:
 
     def __init__(self, dtype: DType) -> None:
         self._dtype = dtype
-        self._decoded = dtype.name in _DECODED
+        self._decoded = dtype.name in DECODED  # of other types, only whether elements are equal
         self._compared = self._identical = 0
         self._norm = self._before = self._distance = 0.0
 
@@ -135,7 +83,9 @@ class _Tally:
         if self._decoded:
             for at in range(0, len(one), _BLOCK):
                 block = slice(at, at + _BLOCK)
-                self._measure(_values(self._dtype, one[block]), _values(self._dtype, two[block]))
+                self._measure(
+                    values_of(self._dtype, one[block]), values_of(self._dtype, two[block])
+                )
 
     def _measure(self, one: Reals, two: Reals) -> None:
         with np.errstate(all="ignore"):
@@ -157,14 +107,6 @@ class _Tally:
             math.sqrt(self._before),
             math.sqrt(self._distance),
         )
-
-
-def _values(dtype: DType, array: NDArray[Any]) -> Reals:
-    if dtype.name == "bfloat16":
-        wide = array.view(np.uint16).astype(np.uint32) << np.uint32(16)
-        return wide.view(np.float32)
-    values: Reals = array.view(dtype.name)
-    return values.astype(np.float32) if dtype.name == "float16" else values
 
 
 def _squares(one: Reals, two: Reals) -> tuple[float, float, float]:
