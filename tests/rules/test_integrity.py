@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,14 +14,18 @@ from trainproof.model.data import (
     Fault,
     FaultCode,
     Floats,
+    Identity,
+    Regime,
     Rewind,
+    Role,
     RunView,
     Series,
+    Split,
 )
 from trainproof.model.outcome import Level, Skip
 from trainproof.rules.examples import IDENTITIES, falling, series, view
 
-from .curves import learning
+from .curves import flat, learning
 from .judging import is_clean, judge, level, measured, prose, skipped
 
 # --- TP-NOT-A-LOSS -----------------------------------------------------------------------------
@@ -100,6 +105,15 @@ def test_these_are_no_gaps(steps: list[int]) -> None:
 
 def test_rows_at_the_same_step_are_no_cadence() -> None:
     assert is_clean(judge("TP-LOG-GAP", logged([5] * 30)))
+    assert is_clean(judge("TP-LOG-GAP", logged([step for step in range(0, 400, 10) for _ in "ab"])))
+
+
+def test_a_hole_between_steps_of_several_rows_is_a_warning() -> None:
+    steps = [step for step in (*range(0, 300, 10), *range(600, 900, 10)) for _ in "ab"]
+    cell = judge("TP-LOG-GAP", logged(steps))
+    assert level(cell) == (Level.WARN, "")
+    where = cell.hits[0].evidence.where
+    assert (where.first_step, where.last_step) == (290, 600)
 
 
 # --- TP-LOG-PREFIX -----------------------------------------------------------------------------
@@ -166,6 +180,12 @@ def twice(one: Floats, other: Floats, *more: Series) -> RunView:
     )
 
 
+def evaluated_twice(tag: str, role: Role) -> Series:
+    identity = Identity(role, tag, Split.EVAL)
+    steps = [20, 20, 40, 40, 60, 60]
+    return series(tag, [1.9, 1.8, 1.6, 1.7, 1.5, 1.4], steps, identity=identity)
+
+
 def test_two_curves_in_one_log_are_a_warning() -> None:
     cell = judge("TP-LOG-DOUBLED", twice(learning(60), learning(60, 5, 2, seed=2)))
     assert level(cell) == (Level.WARN, "")
@@ -188,8 +208,63 @@ def test_micro_batches_are_a_note() -> None:
         assert level(judge("TP-LOG-DOUBLED", one)) == (Level.INFO, "micro")
 
 
+def test_the_rows_of_a_curve_that_falls_within_each_step_are_no_two_curves() -> None:
+    """Two rows an epoch, in which the loss goes on falling."""
+    steps = [row // 2 for row in range(120)]
+    one = view(series("loss", learning(120, 4, 0.5, cv=0.001).tolist(), steps))
+    cell = judge("TP-LOG-DOUBLED", one)
+    assert level(cell) == (Level.INFO, "micro")
+
+
+@pytest.mark.parametrize("regime", [Regime.REINFORCEMENT, Regime.ADVERSARIAL])
+def test_several_updates_a_step_that_differ_are_a_note_and_two_evaluations_a_warning(
+    regime: Regime,
+) -> None:
+    one = twice(learning(60), learning(60, 5, 2, seed=2))
+    cell = judge("TP-LOG-DOUBLED", replace(one, regime=regime))
+    assert level(cell) == (Level.INFO, "micro")
+    held = evaluated_twice("eval_reward", Role.REWARD)
+    both = twice(learning(60), learning(60, 5, 2, seed=2), held)
+    cell = judge("TP-LOG-DOUBLED", replace(both, regime=regime))
+    assert level(cell) == (Level.WARN, "evaluated")
+
+
+def test_a_reward_is_judged_where_no_loss_is_logged() -> None:
+    steps = np.repeat(np.arange(60), 2).tolist()
+    reward = series("reward", learning(120).tolist(), steps)
+    held = evaluated_twice("eval_reward", Role.REWARD)
+    alone = judge("TP-LOG-DOUBLED", view(reward, held))
+    assert [hit.evidence.where.series for hit in alone.hits] == ["reward"]
+    beside = judge("TP-LOG-DOUBLED", twice(learning(60), learning(60, seed=2), reward, held))
+    assert [hit.evidence.where.series for hit in beside.hits] == ["loss"]
+
+
+def normed(first: Floats, second: Floats) -> RunView:
+    norms = np.column_stack((first, second)).ravel().tolist()
+    norm = series("grad_norm", norms, np.repeat(np.arange(1, len(first) + 1), 2).tolist())
+    return twice(learning(60), learning(60, seed=2), norm)
+
+
+def test_a_step_with_two_gradients_is_a_warning_unless_one_is_the_sum_of_both() -> None:
+    cell = judge("TP-LOG-DOUBLED", normed(flat(60, cv=0.2), flat(60, cv=0.2, seed=3)))
+    assert level(cell) == (Level.WARN, "stepped")
+    assert "the gradient norm grad_norm" in prose(cell).message
+    summed = judge("TP-LOG-DOUBLED", normed(flat(60, cv=0.2), flat(60, 4, cv=0.2, seed=3)))
+    assert level(summed) == (Level.INFO, "micro")
+    once = judge("TP-LOG-DOUBLED", normed(flat(60, cv=0.2), flat(60, cv=0.2)))
+    assert level(once) == (Level.INFO, "micro")
+
+
+def test_gradients_of_an_epoch_are_no_steps() -> None:
+    one = normed(flat(60, cv=0.2), flat(60, cv=0.2, seed=3))
+    (attempt,) = one.attempts
+    counted = tuple(replace(s, column=replace(s.column, axis=Axis.EPOCH)) for s in attempt.series)
+    cell = judge("TP-LOG-DOUBLED", replace(one, attempts=(Attempt(0, counted),)))
+    assert level(cell) == (Level.INFO, "micro")
+
+
 def test_evaluations_that_are_doubled_too_are_a_warning() -> None:
-    evaluations = series("eval_loss", [1.9, 1.8, 1.6, 1.7, 1.5, 1.4], [20, 20, 40, 40, 60, 60])
+    evaluations = evaluated_twice("eval_loss", Role.LOSS)
     cell = judge("TP-LOG-DOUBLED", twice(learning(60), learning(60, seed=2), evaluations))
     assert level(cell) == (Level.WARN, "evaluated")
 

@@ -14,6 +14,7 @@ from trainproof.model.data import (
     Fault,
     FaultCode,
     Floats,
+    Regime,
     Rewind,
     Role,
     RunView,
@@ -34,7 +35,7 @@ from trainproof.model.outcome import (
 from trainproof.model.rule import Doc, Variant
 
 from .examples import falling, series, view
-from .interface import Bound, Companions, Each, Example, Which, Whole, rule, starts_late, where
+from .interface import Bound, Each, Example, Which, Whole, rule, starts_late, where
 from .statistics import median, median_of_three, normal_tail, screen
 
 LISTED = 20
@@ -172,6 +173,7 @@ def _unread(faults: list[Fault]) -> Evidence:
         guards=(
             "A cadence that changes for good is no gap: both sides must be denser.",
             "One or two missing rows do not count; gaps below 2 % of the steps are a note.",
+            "Several rows of one step are one row.",
         ),
         references=("wandb #3229: dropped steps", "45 of 1,540 public logs change cadence"),
     ),
@@ -187,24 +189,25 @@ def gap(
     factor: Annotated[float, Bound("ratio", "to the usual distance on either side", ge=1)] = 3.0,
     share: Annotated[float, Bound("share", "of the steps within gaps: WARN", ge=0, le=1)] = 0.02,
 ) -> Outcome:
-    distances = np.diff(loss.steps).astype(np.float64)
+    steps, rows = np.unique(loss.steps, return_index=True)
+    distances = np.diff(steps).astype(np.float64)
     around = _cadence_around(distances)
     wide = distances > factor * around
-    whole = float(loss.steps[-1] - loss.steps[0])
+    whole = float(steps[-1] - steps[0])
     missing = float((distances - around)[wide].sum()) / whole if whole > 0 else 0.0
     measured: dict[str, Value] = {
         "points": len(loss),
         "gaps": int(np.count_nonzero(wide)),
         "missing": missing,
-        "begin": int(loss.steps[0]),
-        "end": int(loss.steps[-1]),
+        "begin": int(steps[0]),
+        "end": int(steps[-1]),
     }
     if not wide.any():
-        return Clean({**measured, "cadence": median(distances)})
+        return Clean({**measured, "cadence": median(distances) if len(distances) else 0.0})
     at = int(np.argmax(np.where(wide, distances, 0)))
     measured["cadence"] = float(around[at])
     variant = "" if missing >= share else "small"
-    return Fired((Evidence(where(loss, at, at + 1), measured, variant),))
+    return Fired((Evidence(where(loss, int(rows[at]), int(rows[at + 1])), measured, variant),))
 
 
 def _cadence_around(distances: Floats) -> Floats:
@@ -223,10 +226,17 @@ def _cadence_around(distances: Floats) -> Floats:
     message="{series} holds two curves: {share:.0%} of its steps are logged twice, with different"
     " values.",
     evidence="{steps} steps, {points} rows; of the two rows of a step the first is the greater in"
-    " {first:.0%} (p {p:.2g} if they were of one curve), and the step falls back {falls} time(s).",
+    " {first:.0%}, but for the trend (p {p:.2g} if they were of one curve), and the step falls back"
+    " {falls} time(s).",
     needs={
-        "loss": Each((Role.LOSS,), Split.TRAIN, points=20, nonfinite=1.0, which=Which.PRINCIPAL),
-        "held_out": Companions(Role.LOSS, Split.EVAL),
+        "one": Each(
+            (Role.LOSS, Role.REWARD),
+            Split.TRAIN,
+            points=20,
+            nonfinite=1.0,
+            which=Which.PRINCIPAL,
+        ),
+        "run": Whole(),
     },
     measures={
         "points": "rows logged",
@@ -234,10 +244,12 @@ def _cadence_around(distances: Floats) -> Floats:
         "doubled": "steps with several rows whose values differ",
         "share": "these over all steps",
         "rows": "rows a step, where most steps have as many",
-        "first": "share of the doubled steps whose first row is the greater of two",
+        "first": "share of the doubled steps whose first row is the greater of two, by more than"
+        " the trend around it makes it",
         "p": "two-sided sign test that neither row is usually the greater",
         "falls": "rows at which the step is less than the one before",
-        "other": "a held-out loss of which most steps have two values too",
+        "other": "a held-out series, or a gradient norm, of which most steps have two values too",
+        "second": "share of the steps whose second gradient norm is the greater",
     },
     variants={
         "evaluated": Variant(
@@ -245,6 +257,13 @@ def _cadence_around(distances: Floats) -> Floats:
             "{series} and the held-out {other} are logged twice a step, with different values.",
             "{share:.0%} of {steps} steps have two rows that differ; micro-batches would be"
             " evaluated once.",
+        ),
+        "stepped": Variant(
+            Level.WARN,
+            "{series} and the gradient norm {other} are logged twice a step, with different"
+            " values.",
+            "{share:.0%} of {steps} steps have two rows that differ; the second norm is the greater"
+            " in {second:.0%}, so it is no sum over micro-batches: a step has one gradient.",
         ),
         "micro": Variant(
             Level.INFO,
@@ -263,7 +282,13 @@ def _cadence_around(distances: Floats) -> Floats:
             "Half of the steps at least: a step that is logged again at a resume or at the end of"
             " an epoch does not count, nor do equal values.",
             "Rows of one step that cannot be told apart may be those of micro-batches: a note,"
-            " unless a held-out loss has two values a step as well.",
+            " unless what is held out, or the gradient norm, has two values a step as well.",
+            "A loss that falls falls between the rows of a step, too: only what is beyond the trend"
+            " tells two curves apart.",
+            "Where several updates are made with the same data, or a discriminator has more of them"
+            " (reinforcement, adversarial), values of one step differ: only a step that falls back"
+            " or what is held out makes a warning of them.",
+            "A reward is judged where no loss is logged.",
         ),
         references=("wandb #3229; modded-nanogpt: batch_combined_stdout, two runs in one file",),
     ),
@@ -280,49 +305,79 @@ def _cadence_around(distances: Floats) -> Floats:
     silent=Example("a row a step", view(series("loss", falling(40)))),
 )
 def doubled(
-    loss: Series,
-    held_out: tuple[Series, ...],
+    one: Series,
+    run: RunView,
     *,
     half: Annotated[float, Bound("share", "of the steps that count", ge=0, le=1)] = 0.5,
     likely: Annotated[float, Bound("p", "below it the two rows are two curves", ge=0)] = 1e-4,
 ) -> Outcome:
-    seen = _rows_of_steps(loss)
+    seen = _rows_of_steps(one)
     measured: dict[str, Value] = {
-        "points": len(loss),
+        "points": len(one),
         "steps": seen.steps,
         "doubled": seen.doubled,
         "share": seen.doubled / seen.steps,
     }
-    if seen.doubled < half * seen.steps:
+    beside = _logged_beside(one, run)
+    told = one.role is Role.REWARD and any(_is_loss(other) for other in beside)
+    if seen.doubled < half * seen.steps or told:
         return Clean(measured)
-    falls = int(np.count_nonzero(np.diff(loss.steps) < 0))
-    measured |= {
-        "rows": seen.usual,
-        "first": seen.above / max(1, seen.above + seen.below),
-        "p": _sign_test(seen.above, seen.below),
-        "falls": falls,
-    }
-    variant = "micro"
-    if seen.above + seen.below >= half * seen.steps:
-        other = next((one for one in held_out if _mostly_two(one, half)), None)
-        if float(measured["p"]) < likely or falls > 0.05 * len(loss):
-            variant = ""
-        elif other is not None:
-            variant = "evaluated"
-            measured["other"] = other.tag
-    return Fired((Evidence(where(loss), measured, variant),))
+    first, p = _first_is_greater(seen.pairs)
+    falls = int(np.count_nonzero(np.diff(one.steps) < 0))
+    measured |= {"rows": seen.usual, "first": first, "p": p, "falls": falls}
+    if seen.differ < half * seen.steps:
+        return Fired((Evidence(where(one), measured, "micro"),))
+    once = run.regime not in _SEVERAL_UPDATES
+    if (once and p < likely) or falls > 0.05 * len(one):
+        return Fired((Evidence(where(one), measured),))
+    variant, more = _also_twice(one, beside, half, once=once)
+    return Fired((Evidence(where(one), measured | more, variant),))
+
+
+_SEVERAL_UPDATES = frozenset({Regime.REINFORCEMENT, Regime.ADVERSARIAL})
+
+
+def _logged_beside(one: Series, run: RunView) -> list[Series]:
+    """The other series of the same log and the same execution."""
+    found = next(attempt for attempt in run.attempts if one in attempt.series)
+    return [other for other in found.series if other.artifact == one.artifact and other is not one]
+
+
+def _is_loss(one: Series) -> bool:
+    return one.role is Role.LOSS and one.split is Split.TRAIN and one.identity.component is None
+
+
+def _also_twice(
+    one: Series, beside: Iterable[Series], half: float, *, once: bool
+) -> tuple[str, dict[str, Value]]:
+    """The variant, and what it measured: what else has two values a step. ``once``: an optimizer
+    step has one row."""
+    for other in beside:
+        if other.split is not Split.TRAIN and _learned(other) and _mostly_two(other, half):
+            return "evaluated", {"other": other.tag}
+    if once and one.column.axis is Axis.STEP:
+        for other in beside:
+            if other.role is Role.GRAD_NORM and len(other) >= 20 and _mostly_two(other, half):
+                first, _ = _first_is_greater(_rows_of_steps(other).pairs)
+                if 0.25 < first < 0.75:
+                    return "stepped", {"other": other.tag, "second": 1 - first}
+    return "micro", {}
+
+
+def _learned(one: Series) -> bool:
+    return one.role in (Role.LOSS, Role.METRIC, Role.REWARD)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """``doubled``: steps of several rows that differ. ``usual``: rows of most steps. ``above`` and
-    ``below``: steps of two rows of which the first, or the second, is the greater."""
+    """``doubled``: steps of several rows that differ. ``usual``: rows of most steps. ``pairs``: the
+    values of steps of two rows, (steps, 2); ``differ``: steps among these whose values do."""
 
     steps: int
     doubled: int
     usual: int
-    above: int
-    below: int
+    pairs: Floats
+    differ: int
 
 
 def _rows_of_steps(one: Series) -> _Rows:
@@ -330,18 +385,31 @@ def _rows_of_steps(one: Series) -> _Rows:
     steps, begin, rows = np.unique(one.steps[order], return_index=True, return_counts=True)
     values = one.values[order]
     several, two = begin[rows > 1], begin[rows == 2]
+    pairs = np.column_stack((values[two], values[two + 1]))
     return _Rows(
         steps=len(steps),
         doubled=int(np.count_nonzero(values[several] != values[several + 1])),
         usual=int(np.bincount(rows).argmax()),
-        above=int(np.count_nonzero(values[two] > values[two + 1])),
-        below=int(np.count_nonzero(values[two] < values[two + 1])),
+        pairs=pairs,
+        differ=int(np.count_nonzero(np.abs(pairs[:, 0] - pairs[:, 1]) > 0)),
     )
 
 
 def _mostly_two(one: Series, half: float) -> bool:
     seen = _rows_of_steps(one)
-    return seen.steps >= 3 and seen.above + seen.below >= half * seen.steps
+    return seen.steps >= 3 and seen.differ >= half * seen.steps
+
+
+def _first_is_greater(pairs: Floats) -> tuple[float, float]:
+    """Share of the pairs whose first value is the greater, and the p of a two-sided sign test that
+    it is a half. A value that falls from row to row falls within a step, too: a quarter of its
+    change from the step before to the one after is taken out."""
+    change = pairs[:, 1] - pairs[:, 0]
+    if len(pairs) > 3:
+        means = pairs.mean(axis=1)
+        change = change[1:-1] - (means[2:] - means[:-2]) / 4
+    above, below = int(np.count_nonzero(change < 0)), int(np.count_nonzero(change > 0))
+    return above / max(1, above + below), _sign_test(above, below)
 
 
 def _sign_test(above: int, below: int) -> float:
