@@ -2,6 +2,7 @@
 # docker run --rm --network none --read-only -v "$PWD:/runs:ro" trainproof audit /runs
 #
 # Pin the base by digest with --build-arg PYTHON_IMAGE=python:3.13-slim@sha256:...
+# preflight, tokenizer and data read more with --build-arg EXTRAS=parquet,tokenizers,speech
 ARG PYTHON_IMAGE=python:3.13-slim
 
 FROM ${PYTHON_IMAGE} AS build
@@ -10,11 +11,12 @@ WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY trainproof ./trainproof
 # The environment gets no pip: the one of the base installs into it, from wheels only. The extras
-# are what a container cannot add later: faster gzip, and zstandard.
+# are what a container cannot add later: faster gzip, zstandard, and those that were asked for.
+ARG EXTRAS=
 RUN python -m venv --without-pip /opt/venv \
     && python -m pip wheel --no-deps --wheel-dir /dist . \
     && python -m pip --python /opt/venv/bin/python install --only-binary :all: --compile \
-       "$(echo /dist/*.whl)[fast,zstd]"
+       "$(echo /dist/*.whl)[fast,zstd${EXTRAS:+,${EXTRAS}}]"
 
 FROM ${PYTHON_IMAGE} AS runtime
 LABEL org.opencontainers.image.title="trainproof" \

@@ -68,7 +68,7 @@ import sys, tomllib
 with open(sys.argv[1], "rb") as file:
     project = tomllib.load(file)
 needs = [project["build-system"]["requires"], project["project"]["dependencies"]]
-needs += [project["project"]["optional-dependencies"][extra] for extra in ("fast", "zstd")]
+needs += [project["project"]["optional-dependencies"][extra] for extra in ("fast", "zstd", "speech")]
 print(*sum(needs, []), sep="\n")
 PY
   "$PYTHON" -m pip download -qq -d "$WORK/context/wheelhouse" -r "$WORK/requirements.txt" \
@@ -114,6 +114,8 @@ build_and_test() {
   "$@" build -q --network none -t "$BASE" "$WORK/context"
   say "$name: build"
   "$@" build -q --network none --build-arg "PYTHON_IMAGE=$BASE" -t "$IMAGE" "$PROJECT"
+  "$@" build -q --network none --build-arg "PYTHON_IMAGE=$BASE" --build-arg EXTRAS=speech \
+    -t "$IMAGE-speech" "$PROJECT"
   "$@" image prune -f >/dev/null # what earlier runs of this script left without a name
   say "$name: run"
   TRAINPROOF_CONTAINER="$* run $RUN_OPTIONS" TRAINPROOF_IMAGE=$IMAGE \

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.audio import tone, write_audio
 from trainproof import __version__
 
 ENGINE = shlex.split(os.environ.get("TRAINPROOF_CONTAINER", ""))
@@ -37,11 +38,14 @@ pytestmark = [
 
 
 def run(
-    *arguments: str, runs: Path | None = None, options: tuple[str, ...] = HARDENED
+    *arguments: str,
+    runs: Path | None = None,
+    options: tuple[str, ...] = HARDENED,
+    image: str = IMAGE,
 ) -> subprocess.CompletedProcess[str]:
     """Run the image with ``runs`` mounted read-only at /runs."""
     mount = ("-v", f"{runs}:/runs:ro") if runs else ()
-    command = [*ENGINE, *options, *mount, IMAGE, *arguments]
+    command = [*ENGINE, *options, *mount, image, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
@@ -138,3 +142,15 @@ def test_no_start_compiles_anything() -> None:
     # Python names a bytecode file in quotes, and a source that it had to compile without.
     assert "code object from '" in loaded
     assert "code object from /" not in loaded
+
+
+def test_extras_that_were_asked_for_are_there_and_others_are_named(tmp_path: Path) -> None:
+    for number in range(3):
+        write_audio(tmp_path / f"{number}.flac", tone(pitch=220.0 + number))
+        (tmp_path / f"{number}.txt").write_text("what is said in it\n")
+    for path in (tmp_path, *tmp_path.iterdir()):
+        path.chmod(0o755)
+    without = run("data", "/runs", runs=tmp_path)
+    assert (without.returncode, "needs trainproof[speech]" in without.stdout) == (2, True)
+    done = run("data", "/runs", runs=tmp_path, image=f"{IMAGE}-speech")
+    assert done.returncode == 0, done.stdout
