@@ -16,16 +16,12 @@ from typing import BinaryIO
 from .model.artifact import Artifact, Content, Kind, Unjudged
 from .model.compression import Method, bare, method_of
 from .readers.interface import HEAD, Reader
+from .readers.names import word_set
 from .stores.compressed import head_of, unsupported
 from .stores.interface import Entry, Passed, Store, StoreError
 from .stores.regular import reason
 
-
-def _words(*lines: str) -> frozenset[str]:
-    return frozenset(word for line in lines for word in line.split())
-
-
-NEVER_LOGS = _words(
+NEVER_LOGS = word_set(
     "png jpg jpeg gif bmp tif tiff webp svg ico psd exr mp3 wav flac ogg mp4 avi mov mkv webm",
     "ttf otf woff woff2",
     "py pyi pyc pyx ipynb c cc cpp cu cuh h hpp rs go java js jsx ts tsx css scss html htm xml",
@@ -35,21 +31,21 @@ NEVER_LOGS = _words(
 )
 """Suffixes of files that are not opened, unless their name says ``tfevents``."""
 
-WEIGHTS = _words(
+WEIGHTS = word_set(
     "pt pth ckpt bin safetensors npy npz h5 hdf5 keras onnx gguf msgpack pkl pickle joblib",
     "distcp pt2 ptl ubj nemo tflite mlmodel pdparams pdopt weights",
 )
 """Suffixes of checkpoints: opened only where a reader of checkpoints is given."""
 
-LOG_SUFFIXES = _words("csv tsv jsonl ndjson json log txt out err wandb")
+LOG_SUFFIXES = word_set("csv tsv jsonl ndjson json log txt out err wandb")
 """Suffixes of files that a person may have expected to be judged."""
 
-NEVER_NAMES = _words(
+NEVER_NAMES = word_set(
     "requirements.txt license.txt readme.txt cmakelists.txt top_level.txt vocab.txt merges.txt",
 )
 """The same, by name: text that may speak of training and is no log of one."""
 
-OTHER_NAMES = NEVER_NAMES | _words(
+OTHER_NAMES = NEVER_NAMES | word_set(
     "vocab.json config.json package.json package-lock.json tsconfig.json tokenizer.json",
     "tokenizer_config.json special_tokens_map.json added_tokens.json generation_config.json",
     "preprocessor_config.json adapter_config.json model_index.json dataset_infos.json",

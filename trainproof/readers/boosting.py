@@ -11,12 +11,9 @@ from collections.abc import Iterable
 
 from trainproof.model.data import Declared, Direction, Role, Split
 
+from .names import word_set
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-OBJECTIVES = _words(
+OBJECTIVES = word_set(
     # CatBoost
     "rmse logloss crossentropy multiclass multiclassonevsall mae mape poisson quantile"
     " multiquantile loglinquantile lq huber expectile tweedie logcosh rmsewithuncertainty"
@@ -30,13 +27,13 @@ OBJECTIVES = _words(
     " kullbackleibler"
 )
 
-HIGHER = _words(
+HIGHER = word_set(
     "auc aucpr prauc aucmu averageprecision queryauc accuracy balancedaccuracy f1 f totalf1 mcc"
     " kappa wkappa precision recall pre precisionat recallat ndcg dcg filtereddcg map mrr err"
     " pfound queryaverage r2 normalizedgini ams intervalregressionaccuracy"
 )
 
-LOWER = _words(
+LOWER = word_set(
     "error merror binaryerror multierror zerooneloss hammingloss balancederrorrate brierscore smape"
     " medianabsoluteerror msle hingeloss numerrors"
 )

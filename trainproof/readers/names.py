@@ -28,8 +28,9 @@ MAX_TAG = 1000
 """Characters of a tag that are looked at; tags are hostile input."""
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def word_set(*lines: str) -> frozenset[str]:
+    """All words of a table that is written as text."""
+    return frozenset(word for line in lines for word in line.split())
 
 
 SPLITS = {
@@ -50,10 +51,10 @@ SCOPES = {
     "epoch": Scope.EPOCH,
 }
 
-CONTAINERS = _words("stats metrics scalars logs summaries trainer")
+CONTAINERS = word_set("stats metrics scalars logs summaries trainer")
 """Words that writers put around tags and that say nothing."""
 
-NEUTRAL = _words(
+NEUTRAL = word_set(
     "total avg average mean running current smoothed smooth ema raw final overall lm main all sum"
     " per token sample binary categorical sparse loss losses cost score reward rewards rew"
     " return returns ret eprewmean"
@@ -61,19 +62,19 @@ NEUTRAL = _words(
 """Words that do not make a component: ``total_loss`` is the total."""
 
 NEUTRAL_FOR = {
-    Role.LOSS: _words("l"),
-    Role.REWARD: _words("rollout ep episode episodic env environment cumulative objective rlhf"),
-    Role.LR: _words("input info policy"),
+    Role.LOSS: word_set("l"),
+    Role.REWARD: word_set("rollout ep episode episodic env environment cumulative objective rlhf"),
+    Role.LR: word_set("input info policy"),
 }
 
 PARTED = frozenset({Role.LOSS, Role.METRIC, Role.REWARD, Role.LR, Role.GRAD_NORM})
 """Roles of which a run logs parts: losses by term, learning rates by parameter group."""
 
-NOT_ITSELF = _words(
+NOT_ITSELF = word_set(
     "std stddev var variance min max minimum maximum best lowest highest num number count vs diff"
     " delta skipped"
 )
-NOT_ITSELF_AFTER = _words(
+NOT_ITSELF_AFTER = word_set(
     "weight weights coef coeff coefficient lambda beta alpha gamma factor ratio scale scaling"
     " decay mask bound limit range threshold patience temperature"
 )

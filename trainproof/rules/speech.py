@@ -5,7 +5,7 @@ from typing import Annotated
 
 import numpy as np
 
-from trainproof.model.data import RunView
+from trainproof.model.data import Floats, RunView
 from trainproof.model.outcome import (
     Clean,
     Evidence,
@@ -323,14 +323,19 @@ def _beyond(spread: Spread, wrong: np.ndarray[tuple[int, ...], np.dtype[np.bool_
     return int(np.count_nonzero(wrong)) if len(spread.values) else 0
 
 
-def _durations(corpus: Corpus) -> dict[str, Value]:
-    seconds = corpus.durations.values
-    return {
+def _lasting(seconds: Floats, extremes: tuple[Spot, ...], limit: float, sign: int) -> Outcome:
+    """Recordings that last longer than the limit; with the sign turned, not as long."""
+    if not len(seconds):
+        return _absent({"files": 0})
+    beyond = tuple(spot for spot in extremes if sign * spot.value > sign * limit)
+    measured = {
         "files": len(seconds),
         "shortest": float(seconds.min()),
         "median": float(np.median(seconds)),
         "longest": float(seconds.max()),
+        "count": int(np.count_nonzero(sign * seconds > sign * limit)),
     }
+    return _judged(beyond, measured)
 
 
 @rule(
@@ -359,12 +364,7 @@ def duration_long(
     *,
     most: Annotated[float, Bound("s", "that a recording may last", ge=0)] = 25.0,
 ) -> Outcome:
-    spread = corpus.durations
-    if not len(spread.values):
-        return _absent({"files": 0})
-    beyond = tuple(spot for spot in spread.greatest if spot.value > most)
-    count = _beyond(spread, spread.values > most)
-    return _judged(beyond, {**_durations(corpus), "count": count})
+    return _lasting(corpus.durations.values, corpus.durations.greatest, most, 1)
 
 
 @rule(
@@ -393,12 +393,7 @@ def duration_short(
     *,
     least: Annotated[float, Bound("s", "that a recording must last", ge=0)] = 0.5,
 ) -> Outcome:
-    spread = corpus.durations
-    if not len(spread.values):
-        return _absent({"files": 0})
-    below = tuple(spot for spot in spread.least if spot.value < least)
-    count = _beyond(spread, spread.values < least)
-    return _judged(below, {**_durations(corpus), "count": count})
+    return _lasting(corpus.durations.values, corpus.durations.least, least, -1)
 
 
 @rule(

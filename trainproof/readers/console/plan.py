@@ -16,15 +16,10 @@ from enum import StrEnum
 from functools import lru_cache
 
 from trainproof.model.data import Axis, Role, Scope, Split
-from trainproof.readers.names import SPLITS, axis_rank, classify, split_of
+from trainproof.readers.names import SPLITS, axis_rank, classify, split_of, word_set
 
 from .dialects import NAMES, PRIVATE, STEP_NAMES, framework_of
 from .numbers import HOLE
-
-
-def _words(*lines: str) -> frozenset[str]:
-    return frozenset(word for line in lines for word in line.split())
-
 
 MAX_FIELDS = 400
 """Numbers of one line that are looked at."""
@@ -70,16 +65,16 @@ _UNIT = re.compile(r"^(?:(?:%|[^\W\d_]+)(?:/[^\W\d_]+)?(?:\.(?=\s))?| s\.(?=\s))
 _WORD = re.compile(r"[^\W\d][\w@-]*")
 _DEVICE = re.compile(r"\b(?:cuda|cpu|xla|mps|npu|hpu):$")
 _FILE = re.compile(r"\.(?:py|cc|cpp|cu|c|go|rs|json|yaml|yml|pt|pth|txt|log)\d*$")
-_LOGGER = _words("info debug warning warn error critical root main rank")
+_LOGGER = word_set("info debug warning warn error critical root main rank")
 """Words that loggers put before a message."""
 
-_PROSE = _words(
+_PROSE = word_set(
     "best last max min num total from until warmup every per final lowest highest each next of",
     "resume resumed resuming previous initial since than is was to before",
 )
 """Words before ``epoch 3`` after which it does not say where the training is."""
 
-_SECOND_WORDS = _words("norm rate scale score time error rmse reward return")
+_SECOND_WORDS = word_set("norm rate scale score time error rmse reward return")
 """Words that only mean something with the one before: ``grad norm``."""
 
 _PLURALS = frozenset({"epochs", "iterations", "updates", "timesteps", "index", "idx"})
