@@ -248,6 +248,56 @@ def test_a_rise_that_is_little_more_than_wandering_is_a_warning() -> None:
     assert "strays by" in prose(cell).evidence
 
 
+def sunk(level: float, cv: float = 0.5) -> Floats:
+    """A fall from 3 to 1 in the first half, another level in the second, in heavy noise."""
+    first, second = learning(100, 3, 1, cv=cv), level * (1 + cv * noise(100, seed=3))
+    return np.abs(np.concatenate([first, second]))
+
+
+def test_a_rise_that_noise_hides_in_single_blocks_is_a_warning_by_ranks() -> None:
+    cell = judge("TP-DIVERGE", view(loss(sunk(2.5))))
+    assert level(cell) == (Level.WARN, "by-ranks")
+    assert prose(cell).message.startswith("loss ended higher than it had been: its median was 1.")
+
+
+@pytest.mark.parametrize("end", [1.0, 1.2])
+def test_quarters_that_do_not_rise_by_half_are_no_warning(end: float) -> None:
+    assert not judge("TP-DIVERGE", view(loss(sunk(end)))).hits
+
+
+def test_a_held_out_loss_that_fell_outweighs_ranks() -> None:
+    held_out = series("eval_loss", learning(20, 3, 1).tolist(), range(10, 201, 10))
+    assert not judge("TP-DIVERGE", view(loss(sunk(2.5)), held_out)).hits
+
+
+def test_a_learning_rate_that_restarts_late_explains_what_ranks_show() -> None:
+    rates = series("learning_rate", [*np.linspace(1, 0.1, 180), *np.linspace(1, 0.9, 20)])
+    assert not judge("TP-DIVERGE", view(loss(sunk(2.5)), rates)).hits
+
+
+def exploded() -> Floats:
+    """The first row is of the model as it was; then the loss jumps and comes half-way back."""
+    return np.concatenate([[1.0], 2 + 20 * 0.95 ** np.arange(120)]) * (1 + 0.1 * noise(121))
+
+
+def test_a_loss_that_never_comes_back_to_its_first_value_is_a_warning() -> None:
+    cell = judge("TP-DIVERGE", view(loss(exploded())))
+    assert level(cell) == (Level.WARN, "above-the-first")
+    assert prose(cell).message.startswith("loss never came back to where it began: its first value")
+
+
+@pytest.mark.parametrize(("factor", "fires"), [(0.4, False), (1.5, True)])
+def test_evaluations_below_the_first_value_outweigh_it(factor: float, fires: bool) -> None:
+    held_out = series("eval_loss", [factor * exploded()[0]] * 4, range(30, 121, 30))
+    assert bool(judge("TP-DIVERGE", view(loss(exploded()), held_out)).hits) is fires
+
+
+def test_a_loss_that_came_back_below_its_first_value_is_no_warning() -> None:
+    values = exploded()
+    values[60:70] = 0.8
+    assert not judge("TP-DIVERGE", view(loss(values))).hits
+
+
 def test_heavy_tails_never_fire() -> None:
     values = learning(3_000, cv=0.1)
     values[::97] *= 4
@@ -404,6 +454,30 @@ def test_noise_that_could_hide_a_twentieth_is_not_checked() -> None:
     cell = judge("TP-DEAD-RUN", view(loss(flat(400, cv=0.4))))
     assert skipped(cell) is Skip.LOW_POWER
     assert "visible" in measured(cell)
+
+
+def test_quarters_that_exclude_a_fall_are_a_warning() -> None:
+    cell = judge("TP-DEAD-RUN", view(loss(flat(200, cv=0.12))))
+    assert level(cell) == (Level.WARN, "quarters")
+    assert prose(cell).message.startswith("loss ends no lower than it began: ")
+    assert float(cell.hits[0].evidence.measured["excluded"]) < 0.08
+
+
+def test_a_loss_that_scatters_by_nature_must_rise() -> None:
+    values = flat(400, cv=0.4)
+    assert not judge("TP-DEAD-RUN", view(loss(values))).hits
+    cell = judge("TP-DEAD-RUN", view(loss(values * np.linspace(1, 1.5, 400))))
+    assert level(cell) == (Level.WARN, "quarters")
+
+
+def test_what_was_learned_in_the_first_rows_is_in_no_quarter() -> None:
+    values = np.concatenate([[5.0, 4.0, 3.0], flat(200, cv=0.12)])
+    assert not judge("TP-DEAD-RUN", view(loss(values))).hits
+
+
+def test_a_sign_of_progress_elsewhere_outweighs_quarters() -> None:
+    held_out = series("eval_loss", [2.00, 1.98, 1.97, 1.96, 1.95], range(40, 201, 40))
+    assert not judge("TP-DEAD-RUN", view(loss(flat(200, cv=0.12)), held_out)).hits
 
 
 def test_a_plateau_at_one_value_after_the_first_epoch_fails() -> None:

@@ -20,15 +20,20 @@ from .interface import (
     Which,
     Whole,
     rule,
+    starts_late,
     where,
 )
+from .quarters import Ends, Relapse, ends_of, relapse
 from .shape import (
+    NEVER_BY_CHANCE,
+    STRAYS,
     GiveBack,
     Kept,
     at_its_best,
     fell,
     first_improved,
     gravest,
+    improved,
     multiplied,
     restarts_late,
 )
@@ -56,6 +61,13 @@ OBJECTIVE = Each((Role.LOSS,), points=5, which=Which.OBJECTIVE)
 HELD_OUT = Companions(Role.LOSS, Split.EVAL)
 SIBLINGS = Companions(Role.LOSS, Split.TRAIN)
 METRICS = Companions(Role.METRIC)
+NOTHING = 0.02
+"""Share of the level by which first rows that lie above the others show nothing."""
+
+SCATTERED = 0.3
+"""Noise of one point over the level, above which a loss may be flat by nature: at random times of
+a diffusion, for one."""
+
 GRADIENT = Optional(Companion(Role.GRAD_NORM))
 
 
@@ -370,7 +382,10 @@ def _least_step(values: Floats) -> float:
         "errors": "rise in standard errors of its measurement",
         "form": "blocks: medians of equal blocks; points: running medians; ratios: running"
         " medians of the logarithms",
-        "p": "Mann-Whitney p of the last block against the best one, blocks only",
+        "p": "Mann-Whitney p of the last block, or quarter, against the best one",
+        "start": "the first value",
+        "lowest": "the lowest median of a block",
+        "highest": "the greatest",
         "wander": "how far such levels stray without a trend, by noise over growing lags",
         "first": "level at the start, a median",
         "last": "level at the end, a median",
@@ -414,6 +429,22 @@ def _least_step(values: Floats) -> float:
             " over {points} points; no training loss is logged to tell overfitting from"
             " divergence.",
         ),
+        "by-ranks": Variant(
+            Level.WARN,
+            "{series} ended higher than it had been: its median was {best:.4g} over the part that"
+            " begins at step {best_step}, and is {end:.4g} over the last.",
+            "Quarters of {points} values, as single blocks are too noisy; all but surely higher by"
+            " ranks (Mann-Whitney p {p:.2g}), by {gave_back:.0%} of the fall of {drop:.4g} before"
+            " (limit {share:.0%}).",
+        ),
+        "above-the-first": Variant(
+            Level.WARN,
+            "{series} never came back to where it began: its first value is {start:.4g}, its level"
+            " {lowest:.4g} at the least and {end:.4g} at the end.",
+            "Medians of equal blocks of {points} values; the greatest is {highest:.4g} (twice the"
+            " first value counts, where the last is {least_end:g} times that), and no held-out loss"
+            " ends below it.",
+        ),
         "component": Variant(
             Level.INFO,
             "{series}, a part of the loss, rose from {best:.4g} around step {best_step} to"
@@ -441,6 +472,11 @@ def _least_step(values: Floats) -> float:
             "A held-out loss at its best, a part of the loss beside one that fell, and a loss that"
             " is held out itself are judged at a lower level.",
             "A learning rate that doubles in the last fifth (cyclic, warm restart): not judged.",
+            "Where the noise hides a rise of single blocks, quarters are compared by ranks: p below"
+            " 0.0001 over all quarters looked at, half of the fall before and 5 % of the level. A"
+            " warning, and none beside a held-out loss that fell or kept its best.",
+            "A loss that rose at once has no level to return to but its first value: a warning"
+            " where no block lies below it, one at twice of it and the last at 1.5 times.",
             "Clean only if the loss demonstrably fell and kept it.",
         ),
         references=(
@@ -470,25 +506,34 @@ def divergence(
     restart_window: Annotated[
         float, Bound("share", "of the steps, in which a restart suspends the rule", ge=0, le=1)
     ] = 0.2,
+    least_end: Annotated[
+        float, Bound("ratio", "of the last block to the first value: it never came back", ge=1)
+    ] = 1.5,
 ) -> Outcome:
     seen = profile(loss)
     found = _risen(loss, seen, least_errors)
     if found is None or found.share < partial:
-        measured = _ends(seen)
-        return Clean(measured) if fell(seen) else Undecided(measured, Skip.LOW_POWER)
-    measured = _given_back(loss, seen, found)
-    outran = found.outran(least_errors)
-    if len(loss) < FEW or not (outran or seen.rho <= REMEMBERS):
-        return Undecided(measured, Skip.LOW_POWER)
+        measured, slight = _ends(seen), True
+    else:
+        measured, slight = _given_back(loss, seen, found), False
+    if found is None or slight or not _clear(loss, seen, found, least_errors):
+        weaker = _weaker(loss, seen, held_out, share, least_end)
+        if weaker is not None and not restarts_late(lr, restart_window):
+            return Fired((weaker,))
+        return Clean(measured) if slight and fell(seen) else Undecided(measured, Skip.LOW_POWER)
     if lr is not None and restarts_late(lr, restart_window):
         return Undecided({**measured, "lr": lr.tag})
-    place = where(loss, found.best_at, -1)
     variant, other = _circumstance(loss, found, (*held_out, *metrics), siblings)
     if not variant and found.share < share:
         variant = "partial"
-    if not variant and not outran:
+    if not variant and not found.outran(least_errors):
         variant = "wandering"
-    return Fired((Evidence(place, {**measured, **other}, variant),))
+    return Fired((Evidence(where(loss, found.best_at, -1), {**measured, **other}, variant),))
+
+
+def _clear(loss: Series, seen: Profile, found: GiveBack, errors: float) -> bool:
+    """Whether a rise is beyond what the loss wanders, or its values remember nothing."""
+    return len(loss) >= FEW and (found.outran(errors) or seen.rho <= REMEMBERS)
 
 
 def _risen(loss: Series, seen: Profile, errors: float) -> GiveBack | None:
@@ -497,6 +542,66 @@ def _risen(loss: Series, seen: Profile, errors: float) -> GiveBack | None:
     if found is not None and found.outran(errors):
         return found
     return multiplied(loss.values, errors) or found
+
+
+def _weaker(
+    loss: Series, seen: Profile, held_out: tuple[Series, ...], share: float, least_end: float
+) -> Evidence | None:
+    """What can be said of a training loss whose noise hides a rise of single blocks, or that rose
+    before the first of them ended."""
+    if loss.split is not Split.TRAIN:
+        return None
+    return _above_first(loss, seen, held_out, least_end) or _by_ranks(loss, seen, held_out, share)
+
+
+def _by_ranks(
+    loss: Series, seen: Profile, held_out: tuple[Series, ...], share: float
+) -> Evidence | None:
+    found = None if fell(seen) else relapse(loss.values, seen)
+    if found is None or not found.p < NEVER_BY_CHANCE or found.share < share:
+        return None
+    after = int(loss.steps[found.best_at])
+    fine = first_improved(held_out) or any(at_its_best(one, after) for one in held_out)
+    if fine or found.rise <= max(0.05 * abs(found.best), STRAYS * seen.drift):
+        return None
+    return Evidence(where(loss, found.best_at, -1), _relapsed(loss, seen, found), "by-ranks")
+
+
+def _above_first(
+    loss: Series, seen: Profile, held_out: tuple[Series, ...], least_end: float
+) -> Evidence | None:
+    start, levels = float(loss.values[0]), seen.medians
+    if not _never_back(levels, start, least_end) or starts_late(loss):
+        return None
+    if any(median(one.values[-3:]) < start for one in held_out):
+        return None
+    measured: dict[str, Value] = {
+        **_ends(seen),
+        "start": start,
+        "lowest": float(levels.min()),
+        "highest": float(levels.max()),
+        "end": float(levels[-1]),
+    }
+    return Evidence(where(loss), measured, "above-the-first")
+
+
+def _never_back(levels: Floats, start: float, least_end: float) -> bool:
+    """Whether a loss doubled its positive first value and no block lies 2 % below that again."""
+    doubled = bool(levels.max() >= 2 * start > 0)
+    return doubled and bool(levels.min() >= 0.98 * start and levels[-1] >= least_end * start)
+
+
+def _relapsed(loss: Series, seen: Profile, found: Relapse) -> dict[str, Value]:
+    return {
+        **_ends(seen),
+        "best": found.best,
+        "best_step": int(loss.steps[found.best_at]),
+        "end": found.end,
+        "drop": found.drop,
+        "rise": found.rise,
+        "gave_back": found.share,
+        "p": found.p,
+    }
 
 
 def _ends(seen: Profile) -> dict[str, Value]:
@@ -578,6 +683,10 @@ def _kept(kept: Kept) -> dict[str, Value]:
         " where these are fewer than 100",
         "noise": "noise of one point",
         "slope": "median slope between block medians, per 1,000 steps",
+        "quarter": "median of the first quarter",
+        "last_quarter": "median of the last quarter",
+        "excluded": "the greatest fall between them that two standard errors leave possible, over"
+        " the level",
         "other": "another series of the same execution that improved",
     },
     variants={
@@ -594,6 +703,14 @@ def _kept(kept: Kept) -> dict[str, Value]:
             "{series} ends where it began ({first:.4g}, {last:.4g}), while {other} improved.",
             "Over {points} points its level changed by {change:+.3g}; a fall of {visible:.3g}"
             " would have shown. {other} of the same execution improved beyond doubt.",
+        ),
+        "quarters": Variant(
+            Level.WARN,
+            "{series} ends no lower than it began: {quarter:.4g} over the first quarter of the log,"
+            " {last_quarter:.4g} over the last.",
+            "Medians of quarters of {points} values: a fall of more than {excluded:.1%} of the"
+            " level is excluded by two standard errors (limit {most:.0%}). Mann-Kendall p of a"
+            " fall: {p_fall:.2g}; no other series shows progress.",
         ),
         "held-out-only": Variant(
             Level.WARN,
@@ -612,6 +729,10 @@ def _kept(kept: Kept) -> dict[str, Value]:
         guards=(
             "Noise that could hide a fall of 5 % makes it not-checked, never clean; where fifty"
             " rows with an evaluation each (epochs) show no progress anywhere, a warning.",
+            "So is a last quarter that, by two standard errors, is less than 8 % below the first"
+            " one, where the first rows do not lie above the others, there is no trend, and no"
+            " other series shows any sign of progress. A loss that scatters by more than 30 % of"
+            " its level (a diffusion's) must end higher than it began.",
             "A log that does not show the start of the run is not judged.",
             "Another loss or metric of the same execution that improved makes it a warning.",
             "Preference tuning, reinforcement and adversarial training are out of scope: their"
@@ -651,6 +772,9 @@ def dead_run(
     epochs: Annotated[
         int, Bound("rows", "with an evaluation each, without any progress: WARN", ge=20)
     ] = 50,
+    most: Annotated[
+        float, Bound("share", "of the level: a fall from quarter to quarter below it: WARN", ge=0)
+    ] = 0.08,
 ) -> Outcome:
     seen = profile(loss)
     fall, visible = seen.first - seen.last, 3 * seen.error
@@ -663,19 +787,42 @@ def dead_run(
     }
     if fell(seen):
         return Clean(measured)
-    generalised = first_improved(one for one in held_out if one is not loss)
-    if len(loss) < FEW or not visible <= hidden * level:
-        if _epochs_in_vain(loss, seen, held_out, metrics, epochs):
-            return Fired((Evidence(where(loss), measured, "no-progress"),))
-        return _undecided(measured, generalised, Skip.LOW_POWER)
+    well = len(loss) >= FEW and visible <= hidden * level
     trendless = seen.p_fall > no_trend and _least_fall(loss, seen) < visible
-    if not (trendless or abs(fall) + visible <= unmoved * level):
-        return _undecided(measured, generalised)
-    measured["slope"] = _slope(loss, seen)
-    variant, other = _alive(loss, held_out, siblings, metrics)
-    if other is not None:
-        measured["other"] = other.tag
-    return Fired((Evidence(where(loss), measured, variant),))
+    if well and (trendless or abs(fall) + visible <= unmoved * level):
+        measured["slope"] = _slope(loss, seen)
+        variant, other = _alive(loss, held_out, siblings, metrics)
+        if other is not None:
+            measured["other"] = other.tag
+        return Fired((Evidence(where(loss), measured, variant),))
+    if not well and _epochs_in_vain(loss, seen, held_out, metrics, epochs):
+        return Fired((Evidence(where(loss), measured, "no-progress"),))
+    halves = ends_of(loss.values, seen)
+    if halves is not None and _idle(halves, seen, most, no_trend, unmoved):
+        others = tuple(chain(held_out, metrics, siblings))
+        if not any(_progresses(one) for one in others if one is not loss):
+            return Fired((Evidence(where(loss), measured | _quarters(halves), "quarters"),))
+    generalised = first_improved(one for one in held_out if one is not loss)
+    return _undecided(measured, generalised, Skip.UNDECIDED if well else Skip.LOW_POWER)
+
+
+def _idle(ends: Ends, seen: Profile, most: float, no_trend: float, unmoved: float) -> bool:
+    """Whether the last quarter excludes a fall that counts, and none came with the first rows."""
+    trendless = seen.p_fall > no_trend or ends.most <= unmoved
+    judged = seen.sigma <= SCATTERED * abs(ends.first) or ends.higher
+    return trendless and judged and ends.most <= most and not ends.began_higher(seen.sigma, NOTHING)
+
+
+def _progresses(other: Series) -> bool:
+    """Whether another series improved beyond doubt, or a held-out loss shows any sign of it."""
+    if improved(other):
+        return True
+    held_out = other.role is Role.LOSS and other.split is not Split.TRAIN and len(other) >= 5
+    return held_out and not screen(other).nonfinite and profile(other).p_fall < 0.05
+
+
+def _quarters(ends: Ends) -> dict[str, Value]:
+    return {"quarter": ends.first, "last_quarter": ends.last, "excluded": ends.most}
 
 
 def _undecided(
