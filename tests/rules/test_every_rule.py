@@ -134,6 +134,7 @@ def test_documentation_order_is_by_family() -> None:
         "declared",
         "resumable",
         "drift",
+        "vocabulary",
         "kept",
         "environment",
         "settings",

@@ -45,6 +45,7 @@ from .cells import not_checked
 from .keeping import kept_of
 from .sifting import content_of
 from .succession import drift_of, drift_summary, step_of
+from .tokens import token_rows
 from .work import Keep, Phase, Progress, cells_of, store_of
 
 _ERROR_LENGTH = 500
@@ -246,7 +247,9 @@ def _checkpoint(
     files = tuple(one.file for one in readings if one.file is not None)
     lost = tuple(one.artifact.path for one in readings if one.lost)
     saved = Checkpoint(files, depth, tuple(_sets(run, settings, files)), lost)
-    return replace(saved, step=step_of(f"{run.root.rpartition('/')[2]}/{run.id}", saved))
+    rows = token_rows(run, saved, store_of(run.root, settings))
+    step = step_of(f"{run.root.rpartition('/')[2]}/{run.id}", saved)
+    return replace(saved, step=step, rows=tuple(rows))
 
 
 def _sets(

@@ -7,13 +7,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from trainproof.checkpoints.difference import Difference, difference
 from trainproof.checkpoints.matching import match
-from trainproof.model.checkpoint import Change, Checkpoint, Drift, Twin
+from trainproof.model.checkpoint import Change, Checkpoint, Drift, RowDrift, Twin
 from trainproof.model.data import RunView
 from trainproof.model.report import (
     LISTED_TENSORS,
@@ -26,6 +26,7 @@ from trainproof.model.text import printable, spell
 from trainproof.model.wire import Settings, Task
 from trainproof.stores import Store, StoreError
 
+from .tokens import row_drift
 from .work import Phase, Progress, store_of
 
 BUDGET = 1 << 30
@@ -55,6 +56,7 @@ def drift_of(
         for one, other in found.pairs:
             progress.at(Phase.BASELINE, numbers.get(other.artifact, 0))
             twins.append(_twin(one, other, (here, there, budget) if deep else None))
+        rows = tuple(_row_drifts(saved, twins, here, there))
     progress.at(Phase.ASSEMBLING)
     return Drift(
         reference.id,
@@ -65,7 +67,19 @@ def drift_of(
         found.prefix,
         found.prefix_before,
         _distance(saved.step, before.step),
+        rows,
     )
+
+
+def _row_drifts(
+    saved: Checkpoint, twins: Sequence[Twin], here: _Files, there: _Files
+) -> Iterator[RowDrift]:
+    moved = {id(twin.tensor): twin for twin in twins if twin.change is Change.MOVED}
+    for rows in saved.rows:
+        twin = moved.get(id(rows.tensor))
+        if twin is not None:
+            with suppress(StoreError):
+                yield from row_drift(rows, twin, here.open, there.open)
 
 
 def _distance(step: int | None, before: int | None) -> int | None:

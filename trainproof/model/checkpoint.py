@@ -19,6 +19,34 @@ class SavedFile:
     tensors: tuple[TensorInfo, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """The row of an embedding that stands for an added token.
+
+    ``used``: whether the chat template names the token, or it begins or ends every text. ``zero``:
+    whether the row is zero throughout. ``apart``: Euclidean distance to the nearest row of another
+    added token, NaN where there is none that is neither zero nor infinite.
+    """
+
+    id: int
+    text: str
+    used: bool
+    zero: bool
+    apart: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenRows:
+    """Rows of one embedding or output layer. ``others``: rows of other tokens, evenly spread, that
+    were looked at; ``typical``: the median of their distances to the nearest of them.
+    """
+
+    tensor: TensorInfo
+    tokens: tuple[TokenRow, ...]
+    others: int
+    typical: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
     """Files that are judged together.
@@ -26,7 +54,7 @@ class Checkpoint:
     ``depth``: what the caller asked for. ``directories``: the sets that the files form. ``lost``:
     paths of files that could not be opened, or whose reading ended the process. ``step``: how far
     the training had come, as far as the checkpoint tells. ``limited``: whether it was read to a
-    lesser depth because of its size.
+    lesser depth because of its size. ``rows``: those of tokens that were added to the vocabulary.
     """
 
     files: tuple[SavedFile, ...]
@@ -35,6 +63,7 @@ class Checkpoint:
     lost: tuple[str, ...] = ()
     step: int | None = None
     limited: bool = False
+    rows: tuple[TokenRows, ...] = ()
 
     @property
     def tensors(self) -> Iterator[TensorInfo]:
@@ -79,13 +108,26 @@ class Twin:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class RowDrift:
+    """Rows of an embedding that moved. ``tokens``: added ones that were looked at; ``still``: those
+    of them whose row is bit by bit what it was. ``others`` looked at, of which ``moved`` changed.
+    """
+
+    tensor: TensorInfo
+    tokens: int
+    still: tuple[TokenRow, ...]
+    others: int
+    moved: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Drift:
     """A checkpoint against a reference, most often an earlier one of the same run.
 
     ``reference``: its name. ``before``: what was read of it. ``added`` and ``gone``: tensors that
     only the checkpoint or only the reference has. ``prefix`` and ``prefix_before``: what had to be
     taken off the names of either for them to meet. ``distance``: steps from the reference to the
-    checkpoint, None where either does not tell.
+    checkpoint, None where either does not tell. ``rows``: of embeddings that moved.
     """
 
     reference: str
@@ -96,6 +138,7 @@ class Drift:
     prefix: str = ""
     prefix_before: str = ""
     distance: int | None = None
+    rows: tuple[RowDrift, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

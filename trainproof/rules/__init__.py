@@ -28,6 +28,7 @@ from . import contents as contents
 from . import declared as declared
 from . import resumable as resumable
 from . import drift as drift
+from . import vocabulary as vocabulary
 from . import kept as kept
 from . import environment as environment
 from . import settings as settings

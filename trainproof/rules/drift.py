@@ -65,7 +65,7 @@ def _steps(drift: Drift) -> int:
     return _UNKNOWN_STEPS if drift.distance is None else abs(drift.distance)
 
 
-def _between_them(drift: Drift) -> dict[str, Value]:
+def between(drift: Drift) -> dict[str, Value]:
     """What every rule says of the two checkpoints."""
     steps = _steps(drift)
     told = (
@@ -200,7 +200,7 @@ def never_updated(checkpoint: Checkpoint, drift: Drift) -> Outcome:
     measured: dict[str, Value] = {
         "tensors": len(twins),
         "moved": len(moved),
-        **_between_them(drift),
+        **between(drift),
     }
     if moved:
         return Clean(measured)
@@ -316,7 +316,7 @@ def frozen(checkpoint: Checkpoint, drift: Drift) -> Outcome:
         "tensors": len(twins),
         "moved": len(moved),
         "stuck": len(stuck),
-        **_between_them(drift),
+        **between(drift),
     }
     found = []
     if thawed:
@@ -457,7 +457,7 @@ def stall(
         "compared": compared,
         "changed": changed,
         "share": changed / compared if compared else math.nan,
-        **_between_them(drift),
+        **between(drift),
     }
     unread = list(_uncompared(halves))
     if not moved or unread or _lost(checkpoint, drift) or changed >= least * compared:
@@ -562,7 +562,7 @@ def lost_in_fp16(
 ) -> Outcome:
     narrowed = [one for one in _which(_matrices(_weights(drift)), Change.RETYPED) if _halved(one)]
     known = [one for one in narrowed if one.tensor.stats and one.before.stats]
-    measured: dict[str, Value] = {"tensors": len(known), **_between_them(drift)}
+    measured: dict[str, Value] = {"tensors": len(known), **between(drift)}
     found = []
     zeroed = [one for one in known if _zeroed(one) >= lost and _small(one) >= small]
     if zeroed:
@@ -721,7 +721,7 @@ def average(checkpoint: Checkpoint, drift: Drift) -> Outcome:
         "raw": raw,
         "moved": len(moved),
         "updates": -1 if updates is None else updates,
-        **_between_them(drift),
+        **between(drift),
     }
     found = []
     there = bool(averaged and moved)
@@ -848,7 +848,7 @@ def drift(checkpoint: Checkpoint, drift: Drift) -> Outcome:
     twins = [one for one in drift.twins if one.tensor.group is not Group.STATE]
     measured: dict[str, Value] = {
         "tensors": len(twins),
-        **_between_them(drift),
+        **between(drift),
     }
     lost = _lost(checkpoint, drift)
     where = _first_place(checkpoint, drift)
@@ -971,7 +971,7 @@ def jump(
     ratios = {id(one): ratio for one in twins if (ratio := _ratio(one)) is not None}
     measured: dict[str, Value] = {
         "tensors": len(ratios),
-        **_between_them(drift),
+        **between(drift),
     }
     unread, pair = list(_uncompared(twins)), _Pair(checkpoint, drift)
     if len(ratios) < least:

@@ -7,7 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from trainproof.model.checkpoint import Change, Checkpoint, Drift, SavedFile, Twin
+from trainproof.model.checkpoint import (
+    Change,
+    Checkpoint,
+    Drift,
+    RowDrift,
+    SavedFile,
+    TokenRow,
+    TokenRows,
+    Twin,
+)
 from trainproof.model.data import RunView
 from trainproof.model.tensors import (
     CheckpointDirectory,
@@ -303,3 +312,31 @@ def divided(over: int, ranks: int) -> RunView:
     count = (Scalar("optimizer_state_dict/partition_count/0", over),)
     paths = [f"global_step10/zero_pp_rank_{n}_mp_rank_00_optim_states.pt" for n in range(ranks)]
     return _together(*(SavedFile(replace(_whole(path), scalars=count)) for path in paths))
+
+
+CHAT = ("<|user|>", "<|assistant|>", "<|end|>")
+
+
+def spoken(
+    *, apart: float = 1.0, zero: bool = False, used: bool = True, step: int | None = 1000
+) -> RunView:
+    """A model with three added tokens, whose rows lie so far from one another; others keep a
+    distance of 1."""
+    tokens = tuple(
+        TokenRow(100 + at, text, used, zero, math.nan if zero else apart)
+        for at, text in enumerate(CHAT)
+    )
+    embedding = tensor("model.embed_tokens.weight", (103, 8))
+    view = saved(embedding)
+    assert view.checkpoint is not None
+    rows = (TokenRows(embedding, tokens, 100, 1.0),)
+    return replace(view, checkpoint=replace(view.checkpoint, step=step, rows=rows))
+
+
+def unspoken(*, moved: int, still: int = 3, used: bool = True) -> RunView:
+    """An embedding of which so many of 100 other rows moved, and so many of three added ones did
+    not."""
+    one = twin("model.embed_tokens.weight", Change.MOVED, share=0.9, shape=(103, 8))
+    tokens = (TokenRow(100 + at, text, used, False, 1.0) for at, text in enumerate(CHAT))
+    rows = RowDrift(one.tensor, 3, tuple(tokens)[:still], 100, moved)
+    return drifted(one, rows=(rows,))
