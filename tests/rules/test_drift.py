@@ -378,7 +378,7 @@ def test_few_matrices_do_not_say_what_is_usual() -> None:
 
 def test_a_pair_alone_gives_no_pass() -> None:
     pairs = [r for r in REGISTRY.values() if r.info.subject is SubjectKind.CHECKPOINT_PAIR]
-    assert len(pairs) == 7
+    assert len(pairs) == 8
     assert not any(rule.info.grounds for rule in pairs)
 
 
