@@ -171,8 +171,22 @@ def test_a_growth_during_warm_up_is_left_out() -> None:
     assert is_clean(judge("TP-GRAD-GROWTH", beside_loss(grad, flat(300))))
 
 
-def test_a_growth_by_five_is_clean() -> None:
-    assert is_clean(judge("TP-GRAD-GROWTH", beside_loss(growing(times=5), flat(300))))
+def test_a_steady_growth_by_five_beside_a_loss_that_rises_is_a_warning() -> None:
+    risen = flat(300) * np.linspace(1, 1.2, 300)
+    cell = judge("TP-GRAD-GROWTH", beside_loss(growing(times=5), risen))
+    assert level(cell) == (Level.WARN, "steady")
+    assert "while loss ends no lower than it began" in prose(cell).message
+
+
+def test_a_steady_growth_by_five_beside_a_loss_that_may_have_fallen_is_not_judged() -> None:
+    lower = flat(300, cv=0.4) * np.linspace(1, 0.9, 300)
+    assert skipped(judge("TP-GRAD-GROWTH", beside_loss(growing(times=5), lower))) is Skip.UNDECIDED
+
+
+@pytest.mark.parametrize("rows", [60, 300])
+def test_a_growth_by_two_is_clean(rows: int) -> None:
+    one = beside_loss(growing(times=2)[:rows], flat(rows) * np.linspace(1, 1.2, rows))
+    assert is_clean(judge("TP-GRAD-GROWTH", one))
 
 
 def test_growth_without_a_loss_is_not_judged() -> None:

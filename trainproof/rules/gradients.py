@@ -22,6 +22,7 @@ from .statistics import (
     median,
     printed_quantum,
     profile,
+    screen,
     shared_steps,
     stretches,
 )
@@ -268,7 +269,7 @@ def _around(values: Floats) -> Floats:
     evidence="Levels of the first and the last part of {judged} rows, the first tenth left out;"
     " Mann-Kendall p of a rise: {p:.2g} (a growth of {least:g} times counts).",
     needs={
-        "grad": Each((Role.GRAD_NORM,), points=110, which=Which.PRINCIPAL),
+        "grad": Each((Role.GRAD_NORM,), points=45, which=Which.PRINCIPAL),
         "losses": LOSSES,
     },
     measures={
@@ -278,7 +279,19 @@ def _around(values: Floats) -> Floats:
         "last": "level of the last part, a median",
         "times": "last over first",
         "p": "one-sided Mann-Kendall p of a rise of their logarithms, over block medians",
-        "loss_name": "a training loss that improved",
+        "loss_name": "a training loss: one that improved, or one that ends no lower",
+        "loss_first": "its level at the start, a median",
+        "loss_last": "its level at the end, a median",
+    },
+    variants={
+        "steady": Variant(
+            Level.WARN,
+            "{series} grew steadily, {times:.3g}-fold, from {first:.4g} to {last:.4g}, while"
+            " {loss_name} ends no lower than it began ({loss_first:.4g}, {loss_last:.4g}).",
+            "Levels of the first and the last part of {judged} rows, the first tenth left out;"
+            " Mann-Kendall p of a rise: {p:.2g} (below {certain:g} a growth of {slow:g} times"
+            " counts); no training loss improved.",
+        )
     },
     doc=Doc(
         measures="The trend of the logarithm of the gradient norm, the first tenth left out, and"
@@ -288,7 +301,9 @@ def _around(values: Floats) -> Floats:
         guards=(
             "Norms often grow while the loss falls (the loss gets sharper): clean.",
             "The first tenth, where warm-up raises them, is left out.",
-            "A growth by ten and an established trend (p < 0.01), over 99 rows at least.",
+            "A growth by ten and an established trend (p < 0.01), over 40 rows at least. A steady"
+            " one (p below a millionth) counts from 2.5 times on where the loss ends no lower than"
+            " it began: gradients that are never zeroed add up.",
             "Reinforcement and adversarial training are out of scope.",
         ),
         references=(
@@ -312,6 +327,8 @@ def gradient_growth(
     *,
     least: Annotated[float, Bound("ratio", "of the levels, that counts", ge=1)] = 10.0,
     likely: Annotated[float, Bound("p", "below which a trend is established", ge=0, le=1)] = 0.01,
+    slow: Annotated[float, Bound("ratio", "of the levels, of a steady growth", ge=1)] = 2.5,
+    certain: Annotated[float, Bound("p", "below which a growth is steady", ge=0, le=1)] = 1e-6,
 ) -> Outcome:
     values = grad.values[len(grad) // 10 :]
     measured: dict[str, Value] = {"points": len(grad), "judged": len(values)}
@@ -325,14 +342,29 @@ def gradient_growth(
         "times": float(np.exp(growth)),
         "p": seen.p_rise,
     }
-    if growth < np.log(least) or seen.p_rise > likely or growth <= 3 * seen.error:
+    fast = growth >= np.log(least) and seen.p_rise <= likely
+    steady = growth >= np.log(slow) and seen.p_rise < certain
+    if not (fast or steady) or growth <= 3 * seen.error:
         return Clean(measured)
     loss = first_improved(losses)
     if loss is not None:
         return Clean({**measured, "loss_name": loss.tag})
     if not losses:
         return Undecided(measured, Skip.NEED_ABSENT)
-    return Fired((Evidence(where(grad), measured),))
+    if fast:
+        return Fired((Evidence(where(grad), measured),))
+    ended = next(filter(_ends_no_lower, losses), None)
+    if ended is None:
+        return Undecided(measured)
+    level = profile(ended)
+    measured |= {"loss_name": ended.tag, "loss_first": level.first, "loss_last": level.last}
+    return Fired((Evidence(where(grad), measured, "steady"),))
+
+
+def _ends_no_lower(loss: Series) -> bool:
+    if len(loss) < FEW or screen(loss).nonfinite:
+        return False
+    return profile(loss).last >= profile(loss).first
 
 
 @rule(
