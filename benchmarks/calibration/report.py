@@ -30,7 +30,13 @@ from .results import (
 from .runs import CLEAN, Run
 from .statistics import Rate, bootstrap
 
-LEARNING = ("TP-DEAD-RUN", "TP-DIVERGE", "TP-NO-HELDOUT-GAIN")
+LEARNING = (
+    "TP-DEAD-RUN",
+    "TP-DIVERGE",
+    "TP-NO-HELDOUT-GAIN",
+    "TP-NO-REWARD-GAIN",
+    "TP-NO-SAMPLE-GAIN",
+)
 """Rules of which the report says why they did not judge a harmed run that nothing flagged."""
 
 HISTORY = (
@@ -48,6 +54,12 @@ HISTORY = (
     "Thresholds `46d52076aaaf4b4a`, after that change: 560 further settings of the workloads"
     " set aside (numbers 180 to 259) gave 534 healthy runs, 0 with a FAIL (at most 0.69 %) and 4"
     " with a WARN.",
+    "2026-11-30: six workloads of rewards and adversaries (gridworld, catching, point-mass,"
+    " policy-tuning, wasserstein-critic, hinge-game) were added to the others, and on them alone"
+    " TP-NO-REWARD-GAIN and TP-NO-SAMPLE-GAIN were developed. There TP-METRIC-COLLAPSE had called"
+    " FAIL three healthy trainings that gave up a rate of success of some percent for a better"
+    " reward, and TP-GRAD-SPIKE and TP-POLICY-FROZEN had warned of healthy policies: all three"
+    " were changed, and some of the trainings are tests now.",
 )
 """What became of the separation of workloads, and when: a table of the last measurement cannot
 say it."""

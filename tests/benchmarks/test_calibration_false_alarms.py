@@ -21,6 +21,14 @@ FALSE_ALARMS = [
     # heavy-tailed gradients of small batches
     ("TP-GRAD-SPIKE", "adapter", 78),
     ("TP-GRAD-SPIKE", "adapter", 2),
+    # a rate of success of few episodes, never more than by chance: was a FAIL
+    ("TP-METRIC-COLLAPSE", "gridworld", 41),
+    ("TP-METRIC-COLLAPSE", "gridworld", 193),
+    # a policy that decided itself: no gradient but for its rare other actions
+    ("TP-GRAD-SPIKE", "gridworld", 8),
+    # an entropy printed with three digits
+    ("TP-POLICY-FROZEN", "gridworld", 93),
+    ("TP-POLICY-FROZEN", "point-mass", 19),
 ]
 
 

@@ -264,6 +264,14 @@ def test_a_metric_that_ends_near_zero_fails() -> None:
     assert prose(cell).message == "m was 0.9 at step 3 and is 0 at the end."
 
 
+def test_a_rate_of_success_that_a_better_reward_was_traded_for_is_a_note() -> None:
+    success = metric([0.1, 0.1, 0.15, 0.1, 0.1] * 4 + [0.0] * 80, split=Split.TRAIN)
+    earned = series("reward", np.linspace(-1, -0.2, 100).tolist())
+    cell = judge("TP-METRIC-COLLAPSE", view(*success.series, earned))
+    assert level(cell) == (Level.INFO, "traded")
+    assert prose(cell).message == "m was 0.15 at step 3 and is 0 at the end, while reward improved."
+
+
 def test_a_few_lucky_batches_are_no_level_to_fall_from() -> None:
     """A rate of success of eight episodes each, most of which never succeed."""
     values = [0.0, 0.125, 0.0, 0.0, 0.125, 0.0, 0.0, 0.125] + [0.0] * 150

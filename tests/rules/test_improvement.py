@@ -60,9 +60,22 @@ def test_evaluations_that_are_all_equal_say_that_it_does_not_change() -> None:
 
 
 def test_a_policy_that_decided_itself_and_earns_no_more_is_a_warning() -> None:
-    cell = judge(REWARD, run(named("reward", FLAT), entropy(1.386, 0.01)))
+    decided = named("entropy", 0.01 + 1.376 * np.exp(-np.arange(200) / 20))
+    cell = judge(REWARD, run(named("reward", FLAT), decided))
     assert level(cell) == (Level.WARN, "decided")
     assert "no gain can be shown, though entropy fell from 1.386" in prose(cell).message
+
+
+def test_the_entropy_of_a_gaussian_policy_has_no_bottom() -> None:
+    cell = judge(REWARD, run(named("reward", FLAT), entropy(0.9, 0.05)))
+    assert level(cell) == (Level.INFO, "plain")
+
+
+def test_while_actions_are_drawn_nothing_is_said() -> None:
+    explored = named("rollout/exploration_rate", np.linspace(1, 0.6, 200))
+    cell = judge(REWARD, run(named("rollout/ep_rew_mean", FLAT), explored))
+    assert skipped(cell) is Skip.UNDECIDED
+    assert measured(cell)["other"] == "rollout/exploration_rate"
 
 
 def test_exploration_that_ended_without_a_gain_is_a_warning() -> None:
@@ -260,6 +273,13 @@ def test_a_first_distance_that_comes_late_may_come_after_the_progress() -> None:
 def test_five_distances_are_too_few_to_say_that_nothing_was_gained() -> None:
     few = game("fid", [30.0, 31.0, 30.0, 32.0, 31.0])
     assert skipped(judge(SAMPLES, few)) is Skip.NEED_TOO_SHORT
+
+
+def test_a_distance_that_sways_is_worse_only_where_it_is_far_worse() -> None:
+    swaying = [0.63, 9.0, 3.1, 0.51, 1.9, 0.5, 1.1, 1.3, 1.1, 0.96]
+    assert is_clean(judge(SAMPLES, game("fid", swaying)))
+    swaying[-3:] = [7.0, 8.0, 6.0]
+    assert level(judge(SAMPLES, game("fid", swaying))) == (Level.WARN, "worse")
 
 
 @pytest.mark.parametrize(

@@ -477,9 +477,13 @@ def _range(series: Series) -> float:
     message="{series} was {best:.4g} at step {best_step} and is {end:.4g} at the end.",
     evidence="The last {low} of {points} values lie below {floor:.0%} of the best one; since it was"
     " first above that, at most {lows} in a row did ({needed} count).",
-    needs={"metric": Each((Role.METRIC,), points=5)},
+    needs={
+        "metric": Each((Role.METRIC,), points=5),
+        "rewards": Companions(Role.REWARD),
+    },
     measures={
         "points": "values judged",
+        "reward": "a reward that improved",
         "lows": "longest run of such values before, the first ones left out",
         "needed": "consecutive values at the end that would have counted",
         "best": "best value, greatest or lowest",
@@ -500,7 +504,13 @@ def _range(series: Series) -> float:
             " {best_step}, at the end it is {end:.4g}.",
             "It had gained {gain:.4g} and lost {loss:.4g} again ({errors:.3g} standard errors) over"
             " {points} values.",
-        )
+        ),
+        "traded": Variant(
+            Level.INFO,
+            "{series} was {best:.4g} at step {best_step} and is {end:.4g} at the end, while"
+            " {reward} improved.",
+            "The last {low} of {points} values lie below {floor:.0%} of the best one.",
+        ),
     },
     doc=Doc(
         measures="How much of its best value, and of its gain, a metric has at the end.",
@@ -514,6 +524,8 @@ def _range(series: Series) -> float:
             " as long; one of training batches, which may be of few cases, for ten values.",
             "A share of few cases (every value a multiple of 1/n) must have lost more than the"
             " counting of n cases can explain.",
+            "A policy may learn to avoid what costs most before it succeeds: where a reward"
+            " improved it is a note.",
             "A gain given back is a warning, from twenty values on; without a gain of a tenth of"
             " the best value nothing is judged.",
             "Clean only if the metric demonstrably improved and kept it.",
@@ -534,6 +546,7 @@ def _range(series: Series) -> float:
 )
 def metric_collapse(
     metric: Series,
+    rewards: tuple[Series, ...],
     *,
     floor: Annotated[float, Bound("share", "of the best value", ge=0, le=1)] = 0.01,
     share: Annotated[float, Bound("share", "of the gain that was given back", ge=0)] = 0.5,
@@ -552,6 +565,9 @@ def metric_collapse(
     measured |= {"low": low, "lows": lows, "needed": needed}
     place = where(metric, best_at, -1)
     if _sustained(metric, best) > 0.05 and low >= needed:
+        reward = first_improved(rewards)
+        if reward is not None:
+            return Fired((Evidence(place, {**measured, "reward": reward.tag}, "traded"),))
         return Fired((Evidence(place, measured),))
     seen = cost_profile(metric)
     sign = -1 if up else 1

@@ -51,8 +51,9 @@ policy does not change."""
 NEAR = 1e-4
 """Nats of divergence that no policy stays within that is updated."""
 
-SHARPER = 0.2
-"""An entropy that fell to this share of its first value: the policy decided itself."""
+SHARPER = 0.1
+"""An entropy at this share of its first value, in the median of the last half: the policy decided
+itself. That of a Gaussian policy falls through 0 and does not stay there."""
 
 HARDER = frozenset({"curriculum", "difficulty", "lesson", "stage", "phase"})
 """Words for what makes the task another one on the way."""
@@ -126,7 +127,7 @@ def _decided(attempt: Attempt) -> Sign | None:
     exploring = [one for one in attempt.select(Role.OTHER) if EXPLORATION & _words(one)]
     for one in (*attempt.select(Role.ENTROPY), *exploring):
         if _judged(one, FEW) and one.values.min() >= 0:
-            start, end = float(one.values[0]), median(one.values[-len(one) // 4 :])
+            start, end = float(one.values[0]), median(one.values[len(one) // 2 :])
             if start > 0 and end <= SHARPER * start:
                 return Sign("decided", one.tag, start, end)
     return None
@@ -231,7 +232,7 @@ def _judged(one: Series, points: int) -> bool:
             "A policy that begins at its best cannot gain: not judged are rewards that press"
             " against a ceiling, are all equal, are shares of which more than half is reached, or"
             " were learned in the first rows. Where nothing shows that more could be earned (a"
-            " policy that does not change, an entropy or exploration that fell by four fifths,"
+            " policy that does not change, an entropy or exploration that fell by nine tenths,"
             " rows that earned far more), it is a note.",
             "A mean that cannot be told from 0 may be 0 by construction (normalised returns,"
             " advantages, play against oneself): not judged. Nor are parts of a reward, or rewards"
@@ -412,7 +413,8 @@ def _sank(seen: Profile) -> bool:
             Level.WARN,
             "{series} got worse: its first value, at step {first_step}, was {first:.4g}, the"
             " median of the last three is {last:.4g}.",
-            "Of {points} values; each of the last three is worse than {rise:g} times the first.",
+            "Of {points} values, the best of which is {best:.4g}; each of the last three is worse"
+            " than {rise:g} times the first.",
         ),
     },
     doc=Doc(
@@ -423,8 +425,8 @@ def _sank(seen: Profile) -> bool:
         " evaluation may be better.",
         guards=(
             "Six values at least, the first within the first tenth of the run, and none 5 % better"
-            " than the first. A fifth worse in each of the last three is worse from wherever the"
-            " first lies.",
+            " than the first. Half as bad again in each of the last three is worse from wherever"
+            " the first lies; three times as bad, where one was better in between.",
             "Equal values must be printed with enough digits to differ.",
             "Values of 0 or below have no ratio: not judged.",
         ),
@@ -467,9 +469,10 @@ def no_sample_gain(
     measured |= {"kept": kept, "first_at": early}
     if (values == values[0]).all():
         return _frozen(metric, measured)
-    if costs[-3:].min() >= rise * costs[0]:
+    gained = bool(costs.min() < once * costs[0])
+    if costs[-3:].min() >= rise * (2 if gained else 1) * costs[0]:
         return Fired((Evidence(where(metric), measured, "worse"),))
-    if kept < least or costs.min() < once * costs[0]:
+    if kept < least or gained:
         return Clean(measured)
     if len(metric) < 6 or early > start:
         return Undecided(measured, Skip.NEED_TOO_SHORT if early <= start else Skip.START_MISSING)
