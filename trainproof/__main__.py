@@ -1,7 +1,8 @@
 """``trainproof`` and ``python -m trainproof``.
 
 --version and the top-level --help are answered without importing the command line, which costs
-more than everything else they do. The help text is generated from it, and checked in CI.
+more than everything else they do. The help text is generated from it, and checked in CI. Where
+something is going to be judged, the worker is imported at the same time.
 """
 
 from __future__ import annotations
@@ -30,12 +31,27 @@ def _answer() -> None:
         case ["--help" | "-h"]:
             with open(f"{__file__.removesuffix('__main__.py')}cli/help.txt", "rb") as file:
                 sys.stdout.buffer.write(file.read())
-        case _:
-            from .cli.app import app  # noqa: PLC0415
-            from .engine.limits import collect_rarely  # noqa: PLC0415
+        case [command, *arguments] if command in _JUDGING and _ALONE.isdisjoint(arguments):
+            from .engine.launch import launch_early  # noqa: PLC0415
 
-            collect_rarely()
-            app()
+            launch_early()
+            _run()
+        case _:
+            _run()
+
+
+_JUDGING = frozenset(
+    ("audit", "doctor", "epoch", "compare", "checkpoint", "preflight", "tokenizer", "env", "data")
+)
+_ALONE = frozenset(("--no-isolation", "--help", "-h"))
+
+
+def _run() -> None:
+    from .cli.app import app  # noqa: PLC0415
+    from .engine.limits import collect_rarely  # noqa: PLC0415
+
+    collect_rarely()
+    app()
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from tests.support.zips import torch_zip
 from trainproof import api
 from trainproof.config import Config
 from trainproof.emit import EMITTERS
+from trainproof.engine.beacon import Phase
 from trainproof.engine.checkpoints import judge_checkpoint
-from trainproof.engine.work import Phase
 from trainproof.model.artifact import Artifact, Kind, Run
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.outcome import Skip

@@ -13,10 +13,10 @@ from tests.support.saved import HEALTHY, Values, safetensors_bytes, torch_bytes,
 from trainproof import api
 from trainproof.config import Config
 from trainproof.engine.baselines import Baselines
+from trainproof.engine.beacon import Phase
 from trainproof.engine.checkpoints import judge_checkpoint
 from trainproof.engine.local import judge_here
 from trainproof.engine.succession import step_of
-from trainproof.engine.work import Phase
 from trainproof.model.artifact import Artifact, Kind, Run
 from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.data import Fault, FaultCode

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from trainproof.engine.beacon import Beacon, Sighting
+from trainproof.engine.beacon import Beacon, Phase, Sighting
 from trainproof.engine.limits import Limits
 from trainproof.engine.supervisor import supervise
-from trainproof.engine.work import Phase
 from trainproof.model.artifact import Artifact, Kind, Run
 from trainproof.model.data import FaultCode
 from trainproof.model.outcome import Skip, State

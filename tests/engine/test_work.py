@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import tfevents as tb
-from trainproof.engine.work import Phase, judge
+from trainproof.engine.beacon import Phase
+from trainproof.engine.work import judge
 from trainproof.model.artifact import Artifact, Kind, Run
 from trainproof.model.progress import Amount
 from trainproof.model.wire import Settings, Task

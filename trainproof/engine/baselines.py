@@ -15,8 +15,9 @@ from trainproof.model.tensors import Depth
 from trainproof.model.wire import Settings, Task
 from trainproof.rules import REGISTRY
 
+from .beacon import Phase
 from .evaluate import evaluate
-from .work import Phase, Progress, read
+from .work import Progress, read
 
 _Faults = tuple[Fault, ...]
 

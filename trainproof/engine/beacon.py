@@ -13,18 +13,30 @@ import mmap
 import os
 import struct
 import sys
-import tempfile
 from dataclasses import dataclass
+from enum import IntEnum
 
 from trainproof.model.progress import Amount
-
-from .work import Phase
 
 _STEP = struct.Struct("<QIII")
 _AMOUNT = struct.Struct("<QQQ")
 _AMOUNT_AT = 24
 _SIZE = mmap.PAGESIZE
 _MOST = 2**64 - 1
+
+
+class Phase(IntEnum):
+    """What a worker is at, as its supervisor sees it.
+
+    The item that goes with it: of READING the artifact, of CHECKING the rule, of BASELINE the
+    artifact among those of all baselines of the task.
+    """
+
+    IDLE = 0
+    READING = 1
+    ASSEMBLING = 2
+    CHECKING = 3
+    BASELINE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,5 +87,7 @@ def _nameless_file() -> int:
     """In memory where the system offers it: a read-only container has no temporary directory."""
     if sys.platform == "linux":
         return os.memfd_create("trainproof")
+    import tempfile  # noqa: PLC0415 - takes as long to import as all else here
+
     with tempfile.TemporaryFile(buffering=0) as file:
         return os.dup(file.fileno())

@@ -41,12 +41,13 @@ from trainproof.model.text import printable, spell
 from trainproof.model.wire import RunResult, Settings, Task
 from trainproof.stores import StoreError
 
+from .beacon import Phase
 from .cells import not_checked
 from .keeping import kept_of
 from .sifting import content_of
 from .succession import drift_of, drift_summary, step_of
 from .tokens import token_rows
-from .work import Keep, Phase, Progress, cells_of, store_of
+from .work import Keep, Progress, cells_of, store_of
 
 _ERROR_LENGTH = 500
 _NAME_LENGTH = 300

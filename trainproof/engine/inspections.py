@@ -13,7 +13,8 @@ from trainproof.model.report import ArtifactEntry
 from trainproof.model.rule import SubjectKind
 from trainproof.model.wire import RunResult, Settings, Task
 
-from .work import Phase, Progress, cells_of
+from .beacon import Phase
+from .work import Progress, cells_of
 
 Inspect = Callable[[Run, Requests, Beat], Inspection]
 

@@ -8,8 +8,9 @@ from trainproof.model.progress import Amount
 from trainproof.model.wire import RunResult, Settings, Task
 
 from .baselines import Baselines
+from .beacon import Phase
 from .tails import Tails
-from .work import Phase, at_once, judge
+from .work import at_once, judge
 
 
 class _Silent:

@@ -26,8 +26,9 @@ from trainproof.model.text import printable, spell
 from trainproof.model.wire import Settings, Task
 from trainproof.stores import Store, StoreError
 
+from .beacon import Phase
 from .tokens import row_drift
-from .work import Phase, Progress, store_of
+from .work import Progress, store_of
 
 BUDGET = 1 << 30
 """Bytes of each of the two checkpoints that are compared value by value, at most."""

@@ -12,7 +12,6 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,10 +35,10 @@ from trainproof.model.wire import (
     unpack_answer,
 )
 
-from .beacon import Beacon, Sighting
+from .beacon import Phase, Sighting
 from .cells import not_checked
+from .launch import launch
 from .limits import Limits
-from .work import Phase
 
 _TICK = 0.1
 """Seconds between two looks at the beacons; deadlines are met to within this."""
@@ -94,16 +93,8 @@ class _Worker:
     """One child process and what it was asked."""
 
     def __init__(self, settings: Settings) -> None:
-        self.beacon = Beacon()
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "trainproof.engine.worker", str(self.beacon.fileno)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            pass_fds=[self.beacon.fileno],
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-        )
+        launched = launch()
+        self.beacon, self.process = launched.beacon, launched.process
         self.ready = False
         self.tasks: deque[Task] = deque()
         self.buffer = bytearray()

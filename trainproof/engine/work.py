@@ -7,7 +7,6 @@ import contextlib
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from functools import partial
 from typing import Any, BinaryIO, Protocol, cast
 
@@ -43,6 +42,7 @@ from trainproof.stores import Store, open_store
 from trainproof.stores.compressed import decompressed, place_of, trouble_of
 from trainproof.stores.interface import StoreError
 
+from .beacon import Phase
 from .cells import not_checked
 from .evaluate import evaluate
 
@@ -53,20 +53,6 @@ INSPECTED = frozenset(
 """Kinds of subjects that are looked at before a run."""
 _COMPARED = 5
 """Baselines beside which a loss is shown."""
-
-
-class Phase(IntEnum):
-    """What a worker is at, as its supervisor sees it.
-
-    The item that goes with it: of READING the artifact, of CHECKING the rule, of BASELINE the
-    artifact among those of all baselines of the task.
-    """
-
-    IDLE = 0
-    READING = 1
-    ASSEMBLING = 2
-    CHECKING = 3
-    BASELINE = 4
 
 
 class Progress(Protocol):
