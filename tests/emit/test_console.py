@@ -87,7 +87,7 @@ def test_verbose_tells_info_findings_too() -> None:
 def test_an_empty_report_says_that_nothing_was_judged() -> None:
     assert text(report()) == (
         "trainproof 1.0.0: NOT-CHECKED. 0 runs.\n\n"
-        "exit code 2: could not judge: no run was judged\n"
+        "exit code 2: could not judge: nothing was found that could be judged\n"
     )
 
 

@@ -75,7 +75,7 @@ Exit code 1: at least one run is FAIL.
 def test_an_empty_report_says_that_nothing_was_judged() -> None:
     assert report_markdown(report()).decode() == (
         "## trainproof: NOT-CHECKED\n\n0 runs.\n\n### Coverage\n\n0 of 0 checks made.\n\n"
-        "Exit code 2: could not judge: no run was judged.\n"
+        "Exit code 2: could not judge: nothing was found that could be judged.\n"
     )
 
 

@@ -150,7 +150,11 @@ PASSED = report(subject())
         (PASSED, FailOn.FAIL, "exit code 0: no run that was judged is FAIL"),
         (PASSED, FailOn.WARN, "exit code 0: no run that was judged is FAIL or WARN"),
         (PASSED, FailOn.NOT_CHECKED, "exit code 0: every run was judged and is PASS"),
-        (report(), FailOn.FAIL, "exit code 2: could not judge: no run was judged"),
+        (
+            report(),
+            FailOn.FAIL,
+            "exit code 2: could not judge: nothing was found that could be judged",
+        ),
         (
             report(error="disk full"),
             FailOn.FAIL,

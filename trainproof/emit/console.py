@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from trainproof.model.outcome import Level
-from trainproof.model.report import FailOn, Finding, Report, SubjectReport, Verdict
+from trainproof.model.report import FailOn, Finding, Problem, Report, SubjectReport, Verdict
 from trainproof.model.text import printable
 
 from .doctor import doctor
+from .leftovers import NAMED, blemishes, more, not_judged
 from .terminal import Style, cells, finding_lines, fit
 from .view import (
     by_severity,
     checked,
-    full_path,
     headline,
     holes,
     meaning,
@@ -32,7 +32,6 @@ LISTED = {Verdict.FAIL: 500, Verdict.WARN: 100, Verdict.NOT_CHECKED: 50, Verdict
 """Runs of each verdict that get a line of their own."""
 DETAILED = 50
 """Runs whose findings are told in full."""
-NAMED = 10
 _VERDICT_CELLS = max(map(len, Verdict))
 _NAME_CELLS = 40
 _WIDE = 110
@@ -59,8 +58,8 @@ def summary(
     if not quiet:
         lines += _findings(style, report, verbose)
         lines += _not_checked(style, report, verbose)
-        lines += _problems(style, report, verbose)
-        lines += _not_judged(style, report, verbose)
+        lines += blemishes(style, _all_problems(report), every=verbose)
+        lines += not_judged(style, report, every=verbose)
         lines += _unknown(style, report, verbose)
     lines += ["", *style.wrap(meaning(report, fail_on), "")]
     return style.encode(lines)
@@ -153,7 +152,8 @@ def _not_checked(style: Style, report: Report, verbose: bool) -> Iterator[str]:
     if applied == total and not report.problems:
         return
     yield ""
-    yield style.title(f"Not checked: {total - applied:,} of {plural(total, 'check')}")
+    title = f"Not checked: {total - applied:,} of {plural(total, 'check')}"
+    yield style.title(title if total else "Could not be read")
     owed = list(holes(report))
     shown = owed if verbose else owed[:NAMED]
     for hole in shown:
@@ -175,36 +175,9 @@ def _not_checked(style: Style, report: Report, verbose: bool) -> Iterator[str]:
         yield from style.wrap(f"{count:>7,}  {reason} ({which})", "  ", " " * 11)
 
 
-def _problems(style: Style, report: Report, verbose: bool) -> Iterator[str]:
-    """Blemishes in files that were read all the same; what was not is told as not checked."""
-    found = [("", problem) for problem in report.problems]
-    found += [(subject.root, p) for subject in report.reports for p in subject.problems]
-    found = [(root, problem) for root, problem in found if not problem.fatal]
-    if not found:
-        return
-    yield ""
-    yield style.title(f"Read with blemishes: {plural(len(found), 'place')}")
-    shown = found if verbose else found[:NAMED]
-    for root, problem in shown:
-        place = full_path(root, problem.path) + (f":{problem.line}" if problem.line else "")
-        yield from style.wrap(f"{place}: {problem.code}: {problem.detail}", "  ", "    ")
-    yield from _more(len(found) - len(shown))
-
-
-def _not_judged(style: Style, report: Report, verbose: bool) -> Iterator[str]:
-    files = report.not_judged
-    total = sum(files.counts.values())
-    if not total:
-        return
-    yield ""
-    yield style.title(f"Seen and not judged: {plural(total, 'file')}")
-    kinds = (f"{count:,} {content}" for content, count in sorted(files.counts.items()))
-    yield from style.wrap(", ".join(kinds), "  ")
-    shown = files.files if verbose else files.files[:NAMED]
-    for file in shown:
-        detail = f" ({file.detail})" if file.detail else ""
-        yield from style.wrap(f"{file.path}: {file.content}{detail}", "  ", "    ")
-    yield from _more(len(files.files) - len(shown) + files.unlisted)
+def _all_problems(report: Report) -> Iterator[tuple[str, Problem]]:
+    yield from (("", problem) for problem in report.problems)
+    yield from ((one.root, problem) for one in report.reports for problem in one.problems)
 
 
 def _unknown(style: Style, report: Report, verbose: bool) -> Iterator[str]:
@@ -216,9 +189,5 @@ def _unknown(style: Style, report: Report, verbose: bool) -> Iterator[str]:
     ordered = sorted(counts, key=lambda column: (-counts[column], column))
     shown = ordered if verbose else ordered[:NAMED]
     yield from style.wrap(", ".join(shown), "  ")
-    yield from _more(len(ordered) - len(shown))
-
-
-def _more(count: int) -> Iterator[str]:
-    if count > 0:
-        yield f"  and {count:,} more"
+    yield from style.wrap("--map ROLE=COLUMN says what one of them is.", "  ")
+    yield from more(len(ordered) - len(shown))

@@ -17,8 +17,9 @@ from trainproof.model.report import (
 )
 from trainproof.model.text import printable
 
+from .leftovers import blemishes, more, not_judged
 from .terminal import Style, cells, finding_lines, fit, number, span
-from .view import by_severity, headline, meaning, name, plural, ranked, tallied
+from .view import by_severity, headline, holes, meaning, name, plural, ranked, tallied
 
 PASSED_IN_FULL = 20
 """Runs with the verdict PASS that are reported in full; the rest get one line each."""
@@ -62,7 +63,10 @@ def doctor(
     for subject in subjects[: len(subjects) - len(brief)]:
         lines += _subject(style, subject, rules)
     lines += _brief(style, brief)
-    if any(subject.kind in LIMITED for subject in subjects) or not subjects:
+    lines += _unread(style, report)
+    lines += blemishes(style, (("", problem) for problem in report.problems))
+    lines += not_judged(style, report)
+    if any(subject.kind in LIMITED for subject in subjects):
         lines += ["", *style.wrap(LIMITS, "")]
     lines += ["", *style.wrap(meaning(report, fail_on), "")]
     return style.encode(lines)
@@ -77,6 +81,16 @@ def _brief(style: Style, subjects: list[SubjectReport]) -> Iterator[str]:
         yield from style.wrap(f"{name(subject)}: {headline(subject)}", "  ", "    ")
     if len(subjects) > PASSED_LISTED:
         yield f"  and {len(subjects) - PASSED_LISTED:,} more"
+
+
+def _unread(style: Style, report: Report) -> Iterator[str]:
+    """What belongs to no run and could not be read; of a run, its own report says it."""
+    told = [hole.sentence() for hole in holes(report) if hole.subject is None]
+    if told:
+        yield from _section(style, "Could not be read")
+    for sentence in told[:NAMES]:
+        yield from style.wrap(f"! {sentence}", "  ", "    ")
+    yield from more(len(told) - NAMES)
 
 
 def _subject(style: Style, subject: SubjectReport, rules: Mapping[str, RuleEntry]) -> Iterator[str]:
@@ -104,12 +118,12 @@ def _files(style: Style, subject: SubjectReport) -> Iterator[str]:
     for file in subject.artifacts[:NAMES]:
         told = f"{file.path}: {file.reader}, {file.kind}, {file.size:,} bytes, {file.status}"
         yield from style.wrap(told, "  ", "    ")
-    yield from _more(len(subject.artifacts) - NAMES)
+    yield from more(len(subject.artifacts) - NAMES)
     for problem in subject.problems[:NAMES]:
         place = f"{problem.path}:{problem.line}" if problem.line else problem.path
         mark = "could not be read" if problem.fatal else "blemish"
         yield from style.wrap(f"! {place}: {mark}: {problem.code}: {problem.detail}", "  ", "    ")
-    yield from _more(len(subject.problems) - NAMES)
+    yield from more(len(subject.problems) - NAMES)
 
 
 def _course(style: Style, subject: SubjectReport) -> Iterator[str]:
@@ -121,12 +135,12 @@ def _course(style: Style, subject: SubjectReport) -> Iterator[str]:
         replaced = ", replaced by a later one" if segment.superseded else ""
         steps = span(segment.first_step, segment.last_step)
         yield f"  {segment.index + 1}: {steps or 'no steps logged'}{replaced}"
-    yield from _more(len(subject.segments) - NAMES)
+    yield from more(len(subject.segments) - NAMES)
     for rewind in subject.rewinds[:NAMES]:
         place = f"{rewind.path}:{rewind.line}" if rewind.line else rewind.path
         told = f"{place}: {_went_back(rewind)} after step {rewind.from_step}"
         yield from style.wrap(told, "  ", "    ")
-    yield from _more(len(subject.rewinds) - NAMES)
+    yield from more(len(subject.rewinds) - NAMES)
 
 
 def _went_back(rewind: RewindEntry) -> str:
@@ -144,7 +158,7 @@ def _kept(style: Style, subject: SubjectReport) -> Iterator[str]:
         step = "" if one.step is None else f"step {one.step:,}, "
         told = f"{one.id}: {step}{plural(one.files, 'file')}, {one.size:,} bytes"
         yield f"  {style.word(one.verdict)}  {printable(told)}"
-    yield from _more(len(subject.kept) - NAMES)
+    yield from more(len(subject.kept) - NAMES)
 
 
 def _facts(style: Style, subject: SubjectReport) -> Iterator[str]:
@@ -155,7 +169,7 @@ def _facts(style: Style, subject: SubjectReport) -> Iterator[str]:
     if subject.unknown_columns:
         yield from _section(style, "Logged names of unknown meaning, not judged")
         yield from style.wrap(", ".join(subject.unknown_columns[:NAMES]), "  ")
-        yield from _more(len(subject.unknown_columns) - NAMES)
+        yield from more(len(subject.unknown_columns) - NAMES)
 
 
 def _known(style: Style, subject: SubjectReport) -> Iterator[str]:
@@ -180,7 +194,7 @@ def _series(style: Style, subject: SubjectReport) -> Iterator[str]:
     for series in shown:
         yield _row(series, wide)
         yield from style.wrap(_aside(series), " " * (wide + 4))
-    yield from _more(len(subject.series) - len(shown))
+    yield from more(len(subject.series) - len(shown))
 
 
 def _row(series: SeriesSummary, wide: int) -> str:
@@ -245,8 +259,3 @@ def _measured(application: Application, kind: str) -> str:
         what += f" (attempt {application.segment + 1})"
     numbers = (application.measured or {}).items()
     return f"{what}: " + ", ".join(f"{key}={number(value)}" for key, value in numbers)
-
-
-def _more(count: int) -> Iterator[str]:
-    if count > 0:
-        yield f"  and {count:,} more"

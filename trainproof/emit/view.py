@@ -89,8 +89,11 @@ def name(subject: SubjectReport) -> str:
 
 
 def ranked(report: Report) -> list[SubjectReport]:
-    """The subjects, worst first, then by root and id."""
-    return sorted(report.reports, key=lambda s: (-s.verdict.severity, s.root, s.id))
+    """The subjects, worst first, runs before what they keep, then by root and id."""
+    return sorted(
+        report.reports,
+        key=lambda s: (-s.verdict.severity, s.kind != SubjectKind.RUN, s.root, s.id),
+    )
 
 
 def by_severity(findings: Sequence[Finding]) -> list[Finding]:
@@ -273,6 +276,8 @@ def _obstacle(report: Report) -> str:
         return f"the audit itself failed: {report.error}"
     if any(finding.id == REFUSAL for _, finding in report.findings()):
         return "a comparison that was asked for could not be made"
+    if not report.reports:
+        return "nothing was found that could be judged"
     if all(subject.verdict is Verdict.NOT_CHECKED for subject in report.reports):
         return f"no {noun(report)} was judged"
     return "something recognised could not be read, or a check did not finish"
