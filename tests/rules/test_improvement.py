@@ -224,6 +224,12 @@ def test_an_evaluation_that_does_not_follow_the_training_is_a_warning() -> None:
     assert "while train/reward rose from 2" in prose(cell).message
 
 
+def test_one_that_is_always_the_same_is_stale_even_half_way_up() -> None:
+    trained = named("train/reward", 20 + 80 * GAIN + 3 * noise(200))
+    stale = named("eval/reward", [71.03125] * 5, range(40, 201, 40))
+    assert level(judge(REWARD, run(trained, stale))) == (Level.WARN, "held-out")
+
+
 def test_an_evaluation_at_the_level_of_the_training_is_no_fault() -> None:
     """Evaluated without exploration, it may be at its best from the first evaluation on."""
     trained = named("train/reward", 20 + 80 * GAIN + 3 * noise(200))

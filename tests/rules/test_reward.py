@@ -54,6 +54,11 @@ def test_evaluations_are_judged_too() -> None:
     assert level(cell) == (Level.WARN, "given-back")
 
 
+def test_the_first_running_means_of_training_are_of_few_episodes() -> None:
+    values = np.array([0.1, 0.3, 0.5, 0.7, 0.8, 0.8, 0.81, 0.2, 0.15, 0.14, 0.15, 0.14])
+    assert not judge("TP-REWARD-COLLAPSE", reward(values)).hits
+
+
 def test_a_fall_over_the_last_block_only_is_not_decided() -> None:
     values = earned()
     values[288:] -= 95

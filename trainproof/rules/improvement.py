@@ -19,7 +19,7 @@ from .examples import falling, series, view
 from .interface import Bound, Each, Example, Together, Which, rule, starts_late, where
 from .returns import BLOCKS, Course, course
 from .shape import fell, higher_is_better, improved
-from .statistics import FEW, Profile, median, printed_quantum, profile, screen
+from .statistics import FEW, Profile, median, once_per_series, printed_quantum, profile, screen
 
 TREND = 0.05
 """Mann-Kendall p of block means above which no rise is shown at all."""
@@ -30,8 +30,15 @@ LIKELY = 2.0
 FALLEN = 0.25
 """A fall below this share of the level before is not spoken of."""
 
+HALF, STALE = 0.5, 0.75
+"""Share of the gain in training that an evaluation which does not follow never reached; one of
+which all values are equal."""
+
 FOLLOWS = 0.1
 """Share of the gain in training below which an evaluation did not follow."""
+
+LEAST_ROWS = 40
+"""Rows from which on a rise of block means is beyond doubt: two in each block."""
 
 LEARNED_AT_ONCE = 3.0
 """A first row so many standard deviations of the later ones below their mean: what could be
@@ -278,8 +285,8 @@ def no_reward_gain(
     task = next(filter(_moves, _harder(beside)), None) or _exploring(beside)
     if task is not None:
         return Undecided({**measured, "other": task.tag})
-    other = next((one for one in _rewards(beside) if improved(one)), None)
-    if improved(reward) or (other is not None and other.split is not Split.TRAIN):
+    other = next(filter(_gained, _rewards(beside)), None)
+    if _gained(reward) or (other is not None and other.split is not Split.TRAIN):
         return Clean(measured if other is None else {**measured, "other": other.tag})
     if other is not None:
         return _held_out(reward, other, measured)
@@ -301,6 +308,14 @@ def _earned(one: Series) -> bool:
 def _rewards(beside: Attempt) -> Iterable[Series]:
     both = (*beside.select(Role.REWARD), *beside.select(Role.METRIC))
     return (one for one in both if _earned(one))
+
+
+@once_per_series
+def _gained(one: Series) -> bool:
+    """Whether a reward rose beyond doubt, by its medians or by its means."""
+    if improved(one):
+        return True
+    return _judged(one, LEAST_ROWS) and course(one.values).rises
 
 
 def _harder(beside: Attempt) -> Iterable[Series]:
@@ -332,7 +347,8 @@ def _held_out(reward: Series, trained: Series, measured: dict[str, Value]) -> Ou
     last, first = median(reward.values[-3:]), median(reward.values[:3])
     measured |= {"first": first, "last": last}
     reached = float(reward.values.max()) - seen.first
-    if reached < 0.5 * gain and last - first < FOLLOWS * gain:
+    far = HALF if _moves(reward) else STALE
+    if reached < far * gain and last - first < FOLLOWS * gain:
         return Fired((Evidence(where(reward), measured, "held-out"),))
     return Undecided(measured)
 
@@ -348,10 +364,10 @@ def _alone(
     measured |= {"error": went.error, "within": went.within, "start": went.start}
     measured |= {"p_rise": went.p_rise, "p_fall": went.p_fall}
     measured["excluded"] = most / level if level > 0 else math.inf
-    if went.centred:
-        return Undecided(measured, Skip.NEED_DEGENERATE)
     if _fallen(went) or _sank(profile(reward)):
         return Fired((Evidence(where(reward), measured, "fallen"),))
+    if went.centred:
+        return Undecided(measured, Skip.NEED_DEGENERATE)
     if len(reward) < rows or went.p_rise <= TREND:
         return Undecided(measured, Skip.LOW_POWER)
     if _plateau(reward.values):

@@ -27,8 +27,8 @@ quarters compete for the best one."""
 FEW_ERRORS = 6.0
 """The same for few values, of which levels are medians of three."""
 
-FALLS = ((1e-3, 4.0), (0.01, 6.0), (0.05, 8.0))
-"""Mann-Kendall p of block means, and the standard errors of its size at which a fall is beyond
+CLEAR = ((1e-3, 4.0), (0.01, 6.0), (0.05, 8.0))
+"""Mann-Kendall p of block means, and the standard errors of its size at which a change is beyond
 doubt: the clearer the trend, the less is asked of the size."""
 
 
@@ -67,8 +67,14 @@ class Course:
     @property
     def falls(self) -> bool:
         """Whether the last quarter lies below the first beyond doubt."""
-        lost = -self.gain
-        return any(self.p_fall < p and lost > errors * self.within for p, errors in FALLS)
+        return self._clear(self.p_fall, -self.gain)
+
+    @property
+    def rises(self) -> bool:
+        return self._clear(self.p_rise, self.gain)
+
+    def _clear(self, p: float, change: float) -> bool:
+        return any(p < most and change > errors * self.within for most, errors in CLEAR)
 
 
 def course(values: Floats) -> Course:

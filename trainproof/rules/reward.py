@@ -5,7 +5,7 @@ from typing import Annotated
 
 import numpy as np
 
-from trainproof.model.data import Role, Series
+from trainproof.model.data import Role, Series, Split
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
 from trainproof.model.rule import Doc, Variant
 
@@ -61,8 +61,8 @@ from .statistics import printed_quantum, profile
             "Rewards of the two answers of a preference pair have no better direction.",
             "Fewer than forty values are not judged to have collapsed, nor is a reward that had not"
             " measurably risen. A gain of which half was lost, from the best quarter of the log to"
-            " the last one (of fewer values, between levels), is a warning: by eight standard"
-            " errors, of fewer than forty values six.",
+            " the last one (of fewer evaluations, between levels), is a warning: by eight"
+            " standard errors, of fewer than forty evaluations six.",
             "Clean only if the reward demonstrably rose and kept it.",
         ),
         references=("ml-agents #101, minimalRL #42, baselines #975",),
@@ -111,7 +111,8 @@ def reward_collapse(
     gone = gain > least and lost[-1] >= share * gain and lost[-1] > least
     if gone and len(reward) >= points and lost.min() >= share * gain:
         return Fired((Evidence(where(reward, seen.edges[best], -1), measured),))
-    given = given_back(reward.values)
+    many = len(reward) >= points or reward.split is not Split.TRAIN
+    given = given_back(reward.values) if many else None
     if given is not None:
         return _given_back(reward, given, measured)
     if gone:
