@@ -118,6 +118,14 @@ def test_a_rise_by_a_tenth_after_a_late_first_evaluation_is_not_judged() -> None
     assert skipped(judge(GAIN, one)) is Skip.START_MISSING
 
 
+def test_one_lucky_evaluation_of_many_is_no_gain() -> None:
+    values = stuck(60)
+    values[30] = 1.7
+    steps = list(range(5, 305, 5))
+    assert level(judge(GAIN, view(held_out(values, steps)))) == (Level.WARN, "")
+    assert is_clean(judge(GAIN, view(held_out(values[20:45], steps[:25]))))
+
+
 # Where the first evaluation comes late, the training loss shows where the model began.
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import numpy as np
 
-from trainproof.model.data import Axis, Regime, Role, Series, Split
+from trainproof.model.data import Axis, Floats, Regime, Role, Series, Split
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
 from trainproof.model.rule import Doc, Variant
 
@@ -21,7 +21,7 @@ from .shape import (
     improved,
     rose,
 )
-from .statistics import counting_error, median, profile, screen, stretches
+from .statistics import counting_error, median, median_of_three, profile, screen, stretches
 
 GAMES = (Regime.REINFORCEMENT, Regime.ADVERSARIAL)
 RISEN = 1.1
@@ -31,9 +31,16 @@ improved beyond doubt speaks against it."""
 SIGN_OF_FALL = 0.05
 """Mann-Kendall p below which the evaluations may be falling."""
 
+FAR_BELOW = 0.8
+"""Share of the level at which training began, below which a first evaluation shows a gain: the
+first rows are single batches, and held-out losses lie a little apart."""
+
 SAME_SCALE = 2.0
 """A held-out loss that ends at this multiple of the level at which training began may be averaged
 differently."""
+
+MANY = 40
+"""Evaluations of which one will be low by luck."""
 
 FEWEST = 6
 """Evaluations from which on one can say that nothing was gained."""
@@ -51,7 +58,7 @@ TRAINING = Companions(Role.LOSS, Split.TRAIN)
     message="{series}, measured on held-out data, ends at {last:.4g}; its first evaluation, at step"
     " {first_step}, gave {first:.4g}.",
     evidence="The median of the last three of {points} evaluations is {kept:.1%} of the first one"
-    " (limit {least:.0%}), the lowest is {best:.4g}, and no held-out metric improved.",
+    " (limit {least:.0%}), the best is {best:.4g}, and no held-out metric improved.",
     needs={
         "loss": Each((Role.LOSS,), Split.EVAL, points=5, which=Which.PRINCIPAL),
         "train": TRAINING,
@@ -63,7 +70,8 @@ TRAINING = Companions(Role.LOSS, Split.TRAIN)
         "first": "the first evaluation",
         "last": "median of the last three",
         "kept": "last over first",
-        "best": "the lowest evaluation",
+        "best": "the lowest evaluation; from forty on, the lowest running median of three",
+        "lowest": "the lowest evaluation",
         "first_at": "step of the first evaluation over the last step",
         "p_fall": "one-sided Mann-Kendall p of a fall over the evaluations",
         "metric": "a held-out metric that improved",
@@ -72,7 +80,7 @@ TRAINING = Companions(Role.LOSS, Split.TRAIN)
         " first evaluation where that is greater",
         "most": "its greatest value",
         "share": "last over began",
-        "factor": "best over most",
+        "factor": "lowest over most",
     },
     variants={
         "risen": Variant(
@@ -80,19 +88,19 @@ TRAINING = Companions(Role.LOSS, Split.TRAIN)
             "{series}, measured on held-out data, rose: its first evaluation, at step {first_step},"
             " gave {first:.4g}, the last three no less than {lowest_late:.4g}.",
             "The median of the last three of {points} evaluations is {kept:.1%} of the first one,"
-            " which came after {first_at:.0%} of the run; none lay below {once:.0%} of it.",
+            " which came after {first_at:.0%} of the run; the best was {best:.4g}.",
         ),
         "as-at-the-start": Variant(
             Level.WARN,
             "{series}, measured on held-out data, ends at {last:.4g}; {train} began at"
             " {began:.4g}.",
             "The median of the last three of {points} evaluations is {share:.1%} of the level at"
-            " which training began (limit {least:.0%}), the lowest is {best:.4g}; they do not fall"
+            " which training began (limit {least:.0%}), the best is {best:.4g}; they do not fall"
             " (Mann-Kendall p {p_fall:.2g}), and no held-out metric improved.",
         ),
         "far-above": Variant(
             Level.WARN,
-            "{series}, measured on held-out data, is never below {best:.4g}, {factor:.3g} times"
+            "{series}, measured on held-out data, is never below {lowest:.4g}, {factor:.3g} times"
             " the greatest value of {train} ({most:.4g}), and does not fall.",
             "{points} evaluations, the median of the last three {last:.4g} (from {apart:g} times on"
             " it counts); Mann-Kendall p of a fall {p_fall:.2g}, and no held-out metric improved.",
@@ -108,16 +116,16 @@ TRAINING = Companions(Role.LOSS, Split.TRAIN)
             "Six evaluations at least, the first within the first tenth of the run: later ones"
             " may come after all of the progress. But a rise, by a fifth in each of the last three,"
             " is one from wherever it begins.",
-            "One evaluation 5 % below the first, or a held-out metric that improved beyond doubt,"
-            " makes it clean: what was lost again is judged by TP-OVERFIT. Where the loss ends"
-            " within 10 % of its start, a metric that ends three standard errors better does too;"
-            " and so does a training loss whose first rows lie above the others, and 5 % or more"
+            "A best evaluation 5 % below the first, or a held-out metric that improved beyond"
+            " doubt, makes it clean: what was lost again is judged by TP-OVERFIT. Where the loss"
+            " ends within 10 % of its start, a metric that ends three standard errors better does;"
+            " and so does a training loss whose first rows lie above the others, and by a quarter"
             " above the first evaluation: what was learned before it is a gain.",
             "A fall that is small but certain (p below 0.001) is a gain of which nothing is said.",
             "The level at which training began stands in for a first evaluation from five"
-            " evaluations on, where these show no sign of a fall (p above 0.05), none lies 5 %"
-            " below it, and they end at less than twice of it, or are all ten times the greatest"
-            " training loss: between the two, the losses may be averaged differently.",
+            " evaluations on, where these show no sign of a fall (p above 0.05), the best lies less"
+            " than 5 % below it, and they end at less than twice of it; or where all are ten times"
+            " the greatest training loss: between the two, they may be averaged differently.",
             "Losses that are 0 or negative have no ratio: not judged.",
         ),
         references=(
@@ -158,7 +166,8 @@ def no_heldout_gain(
         "points": len(loss),
         "first": float(loss.values[0]),
         "last": median(loss.values[-3:]),
-        "best": float(loss.values.min()),
+        "best": float(_smooth(loss).min()),
+        "lowest": float(loss.values.min()),
         "lowest_late": float(loss.values[-3:].min()),
         "first_at": _share_before(loss),
         "p_fall": seen.p_fall,
@@ -172,7 +181,7 @@ def no_heldout_gain(
     variant = _by_beginning(measured, least, once, apart)
     if not variant:
         risen = float(measured["lowest_late"]) >= rise * float(measured["first"])
-        before = begun is not None and not risen and _left(begun, measured, once)
+        before = begun is not None and not risen and _left(begun, measured)
         if before or _fell_below_first(measured, least, once):
             return Clean(measured)
         if seen.p_fall <= UNMISTAKABLE and seen.last < seen.first:
@@ -187,13 +196,18 @@ def no_heldout_gain(
     return Fired((Evidence(where(loss), measured, variant),))
 
 
+def _smooth(loss: Series) -> Floats:
+    """The evaluations; of many, running medians of three: one of them will be low by luck."""
+    return median_of_three(loss.values) if len(loss) >= MANY else loss.values
+
+
 def _compared(measured: Mapping[str, Value], begun: Beginning) -> dict[str, Value]:
     return {
         "train": begun.series,
         "began": begun.level,
         "most": begun.most,
         "share": float(measured["last"]) / begun.level,
-        "factor": float(measured["best"]) / begun.most,
+        "factor": float(measured["lowest"]) / begun.most,
     }
 
 
@@ -214,9 +228,9 @@ def _fell_below_first(measured: Mapping[str, Value], least: float, once: float) 
     return lower or float(measured["kept"]) < least
 
 
-def _left(begun: Beginning, measured: Mapping[str, Value], once: float) -> bool:
+def _left(begun: Beginning, measured: Mapping[str, Value]) -> bool:
     """Whether training had gained before the first evaluation."""
-    return begun.left and float(measured["first"]) < once * begun.level
+    return begun.left and float(measured["first"]) < FAR_BELOW * begun.level
 
 
 def _better(metrics: tuple[Series, ...], near: bool) -> Series | None:
