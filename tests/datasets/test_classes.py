@@ -68,3 +68,25 @@ def test_one_class_is_a_class(tmp_path: Path) -> None:
     found = labels(tmp_path / "a.jsonl", [True] * 9, "target")
     assert found is not None
     assert (found.field, found.classes, found.most) == ("target", 1, "True")
+
+
+@pytest.mark.parametrize(
+    ("name", "beside", "classes"),
+    [
+        ("category", {}, None),
+        ("label", {}, 1),
+        ("category", {"category": "ab"}, 2),
+        ("category", {"messages": [], "category": "ab"}, None),
+        ("target", {"instruction": "do", "output": "done", "target": "ab"}, None),
+        ("label", {"prompt": "ask", "completion": "say", "label": "ab"}, 2),
+    ],
+)
+def test_what_an_answer_is_about_is_no_class(
+    tmp_path: Path, name: str, beside: dict[str, Any], classes: int | None
+) -> None:
+    rows = []
+    for number in range(40):
+        more = {field: v[number % 2] if field == name else v for field, v in beside.items()}
+        rows.append({"text": f"row {number}", name: "a", **more})
+    found = measured(jsonl(tmp_path / "a.jsonl", *rows)).labels
+    assert (None if found is None else found.classes) == classes

@@ -273,6 +273,15 @@ def test_a_directory_is_its_files_with_their_names(tmp_path: Path) -> None:
     assert (spot.artifact, spot.line) == ("data/deep/b.jsonl", 2)
 
 
+def test_files_that_describe_others_are_no_rows(tmp_path: Path) -> None:
+    jsonl(tmp_path / "data" / "a.jsonl", *ROWS)
+    write(tmp_path / "data" / "stats.json", '{"mean": 3.5}')
+    found = measured(tmp_path / "data")
+    assert (found.rows, found.files, found.shapes) == (3, 1, {Shape.TEXT: 3})
+    write(tmp_path / "alone" / "index.json", json.dumps(ROWS))
+    assert measured(tmp_path / "alone").rows == 3
+
+
 def test_the_caller_chooses_among_the_files_of_a_directory(tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl", "old/c.jsonl"):
         jsonl(tmp_path / "data" / name, {"text": name})

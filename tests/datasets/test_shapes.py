@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,13 @@ def chat(*turns: Any) -> dict[str, Any]:
         ({"prompt": "ask"}, Shape.PROMPT),
         ({"input_ids": [1, 2], "labels": [-100, 2]}, Shape.TOKENS),
         ({"title": "a", "price": 3}, Shape.FIELDS),
+        ({"translation": {"en": "one", "de": "eins"}}, Shape.FIELDS),
+        ({"tokens": ["EU", "rejects"], "ner_tags": [3, 0]}, Shape.FIELDS),
+        ({"question": "is it", "passage": "it is", "answer": True}, Shape.ANSWER),
+        ({"question": "how many", "answer": 72}, Shape.ANSWER),
+        ({"question": "who", "answer": ["him", "her"]}, Shape.ANSWER),
+        ({"question": "who", "answer": {"value": "him", "aliases": []}}, Shape.ANSWER),
+        ({"conversation": [{"input": "ask", "output": "say"}] * 2}, Shape.CHAT),
     ],
 )
 def test_the_shape_follows_from_the_fields(
@@ -79,6 +87,12 @@ def test_the_shape_follows_from_the_fields(
         ({"prompt": "ask", "chosen": "", "rejected": ""}, "empty-answer"),
         ({"chosen": [USER, ANSWER], "rejected": [USER, ANSWER]}, "same-pair"),
         ({"title": "", "body": " "}, "empty-text"),
+        ({"question": "who", "answer": None}, "null-text"),
+        ({"question": "who", "answer": []}, "not-text"),
+        ({"question": "who", "answer": {"n": 3}}, "not-text"),
+        ({"conversation": [{"input": "ask", "output": " "}]}, "empty-answer"),
+        ({"messages": '["user", "hi"]'}, "bad-turn"),
+        ({"messages": "[{'role': 'user'}]"}, "not-text"),
         ({"text": "a \x00 b"}, "nul"),
         ({"text": "caf\ufffd"}, "replacement"),
         ({"messages": None}, "null-text"),
@@ -127,10 +141,28 @@ def test_each_fault_has_its_name(tmp_path: Path, row: dict[str, Any], issue: str
         {"prompt": [USER], "chosen": [CALL], "rejected": [ANSWER]},
         {"conversations": [USER], "chosen": ANSWER, "rejected": SYSTEM},
         {"conversation": "Human: What is it? Assistant: It is a test."},
+        chat(
+            USER, {"role": "tool_call", "content": "{}"}, {"role": "tool", "content": "7"}, ANSWER
+        ),
+        chat({"role": "user", "content": {"type": "text", "text": "What is it?"}}, ANSWER),
+        {"messages": json.dumps([USER, ANSWER])},
     ],
 )
 def test_what_is_in_order_has_no_fault(tmp_path: Path, row: dict[str, Any]) -> None:
     assert counts(measured(jsonl(tmp_path / "a.jsonl", row))) == {}
+
+
+@pytest.mark.parametrize("name", ["question", "aspect", "hypothesis"])
+def test_one_text_may_be_asked_several_things(tmp_path: Path, name: str) -> None:
+    rows = ({"sentence": "one and the same", name: f"number {n}", "label": n} for n in range(9))
+    assert measured(jsonl(tmp_path / "a.jsonl", *rows)).repeats.exact.rows == 0
+
+
+def test_texts_within_objects_and_lists_are_compared(tmp_path: Path) -> None:
+    rows = [{"translation": {"en": f"number {n % 5}", "de": f"Nummer {n % 5}"}} for n in range(9)]
+    found = measured(jsonl(tmp_path / "a.jsonl", *rows))
+    assert found.repeats.exact.rows == 4
+    assert found.characters == 9 * len("number 0\nNummer 0")
 
 
 def test_the_text_field_is_the_callers_to_name(tmp_path: Path) -> None:

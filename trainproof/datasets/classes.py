@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from trainproof.model.dataset import Labels, Spot
+from trainproof.model.dataset import Labels, Shape, Spot
 
 from .rows import Fields
 
-_NAMES = ("label", "labels", "class", "target", "category", "label_id")
+_NAMES = ("label", "labels", "label_id")
+_ABOUT = "category"
+"""The name of a label, and also of what all rows of a file are about."""
+_OF_TEXTS = (*_NAMES, "class", "target", _ABOUT)
+"""Of rows that answer something the last ones are text, or say what the answer is about."""
+_CLASSIFIED = frozenset({Shape.TEXT, Shape.FIELDS})
 _MOST = 1000
 """Different values beyond which a field holds no classes."""
 _LEAST_EACH = 5
@@ -17,9 +22,10 @@ _LEAST_EACH = 5
 _LENGTH = 60
 
 
-def label_of(names: tuple[str, ...]) -> str:
+def label_of(names: tuple[str, ...], shape: Shape) -> str:
     """The field with the label among the fields of a row; empty where there is none."""
-    return next((name for name in _NAMES if name in names), "")
+    known = _OF_TEXTS if shape in _CLASSIFIED else _NAMES
+    return next((name for name in known if name in names), "")
 
 
 class Classes:
@@ -61,6 +67,8 @@ class Classes:
         if not self._usable or not classes or self._longest_at is None:
             return None
         if classes > 1 and rows < _LEAST_EACH * classes:
+            return None
+        if classes == 1 and self._name == _ABOUT:
             return None
         ranked = sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))
         expected, deviation = _random_runs(list(self._counts.values()))

@@ -57,7 +57,8 @@ class Forms:
         """A form that is not that of the row before."""
         form = self._known.get((names, types))
         if form is None:
-            form = Form(names, types, recognise(row, self._text_field), label_of(names), spot)
+            plan = recognise(row, self._text_field)
+            form = Form(names, types, plan, label_of(names, plan.shape), spot)
             if not self._known or self._has_room(len(names)):
                 self._known[names, types] = form
                 self._names += len(names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from trainproof.model.dataset import Issue, Shape
 
 from .rows import Fields
-from .turns import Content, conversation, flat, is_empty
+from .turns import Content, as_turns, conversation, flat, is_empty
 
 Reader = Callable[[Fields], Content]
 
@@ -43,6 +43,12 @@ _CONTEXT = frozenset(
     {"context", "document", "documents", "file", "file_name", "passage", "path", "system"}
     | {"table", "tools", "choices", "options", "history", "db_id", "schema"}
 )
+_QUESTIONED = frozenset(
+    {"question", "query", "aspect", "entity", "claim", "premise", "hypothesis", "keyword"}
+)
+"""Beside a text alone: what a model is to say of it."""
+_VALUE = "answer"
+"""The name of what may be a number, yes or no, or several answers that are right."""
 _MEDIA = re.compile(r"image|img|photo|picture|audio|wav|speech|video", re.IGNORECASE)
 """Fields that a question is about: the same words about another image are another row."""
 _CONTEXT_LENGTH = 1 << 16
@@ -75,7 +81,8 @@ class Plan:
 def recognise(row: Fields, text_field: str | None) -> Plan:
     """The shape of a row and how to read rows with the same fields and types."""
     plan = _recognised(row, text_field)
-    names = [name for name in row if name.lower() in _CONTEXT or _MEDIA.search(name)]
+    known = _CONTEXT | _QUESTIONED if plan.shape is Shape.TEXT else _CONTEXT
+    names = [name for name in row if name.lower() in known or _MEDIA.search(name)]
     unnamed = text_field is None and "text" not in row
     if plan.shape is Shape.TEXT and unnamed and _ANSWERS & row.keys():
         names = [name for name, value in row.items() if isinstance(value, str)]
@@ -153,12 +160,20 @@ def _answered(asked: str, answered: str, shape: Shape, row: Fields) -> Content:
     prompt, answer = row[asked], row[answered]
     issues: tuple[Issue, ...] = ()
     if type(prompt) is not str or type(answer) is not str:
+        answer = _value(answer) if answered == _VALUE else answer
         prompt, answer, issues = _flattened(prompt, answer)
     if shape is Shape.INSTRUCTION and isinstance(row.get("input"), str):
         prompt = f"{prompt}\n{row['input']}"
     if not issues and (not answer or answer.isspace()) and is_empty(row[answered]):
         issues = (Issue.EMPTY_ANSWER,)
     return Content(f"{prompt}\n{answer}", len(prompt) + 1, issues)
+
+
+def _value(answer: Any) -> Any:
+    """As text, where it has any."""
+    if isinstance(answer, (int, float)):
+        return str(answer)
+    return answer if as_turns(answer) else "\n".join(_strings(answer)) or answer
 
 
 def _flattened(prompt: Any, answer: Any) -> tuple[str, str, tuple[Issue, ...]]:
@@ -186,6 +201,19 @@ def _preference(row: Fields) -> Content:
     return Content(text, len(prompt) + 1, tuple(dict.fromkeys(issues)))
 
 
+def _strings(within: Any) -> Iterator[str]:
+    """In their order, at any depth: translations are an object, the words of a sentence a list."""
+    waiting = [within]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting += list(value.values())[::-1]
+        elif isinstance(value, list):
+            waiting += value[::-1]
+
+
 def _tokens(row: Fields) -> Content:
     """Rows of numbers are looked at by who counts the targets; equal ones are duplicates."""
     ids = row["input_ids"]
@@ -198,9 +226,9 @@ def _tokens(row: Fields) -> Content:
 
 
 def _all(row: Fields) -> Content:
-    """All text of a row of no shape that is known."""
+    """All text of a row of no shape that is known, also within its objects and lists."""
     texts = [value for value in row.values() if isinstance(value, str)]
-    text = "\n".join(texts)
+    text = "\n".join(_strings(row))
     if texts and not text.strip():
         return Content("", issues=(Issue.EMPTY_TEXT,))
     others = [value for value in row.values() if value is not None and type(value) is not str]

@@ -51,6 +51,11 @@ _ABOUT = frozenset(
     {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "config.json"}
 )
 """Files beside the data of a directory that describe them."""
+_MAYBE_ABOUT = frozenset(
+    {"metadata.json", "meta.json", "info.json", "stats.json", "index.json", "croissant.json"}
+    | {"label_map.json", "labels.json", "id2label.json", "vocab.json", "args.json"}
+)
+"""And these, where there are others."""
 _WORDS = re.compile(r"[^a-z]+")
 _TRAIN = frozenset({"train", "training"})
 _HELD_OUT = frozenset({"test", "valid", "validation", "val", "dev", "eval", "evaluation"})
@@ -123,6 +128,7 @@ def _nothing(found: Sequence[Entry | Passed | StoreError]) -> str:
 def _data(paths: Sequence[str]) -> list[str]:
     """Those that hold rows: text only where nothing else does."""
     known = [p for p in paths if named(p) and os.path.basename(p) not in _ABOUT]
+    known = [p for p in known if os.path.basename(p).lower() not in _MAYBE_ABOUT] or known
     return [p for p in known if named(p) is not Form.TEXT] or known
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import orjson
+
 from trainproof.model.dataset import Issue
 
 _ROLES = {
@@ -18,6 +20,7 @@ _ROLES = {
     "ai": "assistant",
     "model": "assistant",
     "function_call": "assistant",
+    "tool_call": "assistant",
     "system": "system",
     "developer": "system",
     "tool": "tool",
@@ -29,6 +32,13 @@ _ROLES = {
 }
 """The roles of chat formats, in OpenAI's, ShareGPT's, Gemini's and LangChain's spelling, and what
 they are."""
+_PAIRS = (
+    ("input", "output"),
+    ("human", "assistant"),
+    ("user", "assistant"),
+    ("prompt", "response"),
+)
+"""Turns of formats that keep a question together with its answer (Capybara, BELLE)."""
 _CONTENTS = ("content", "value", "parts", "text")
 _BESIDE = ("refusal", "reasoning_content", "reasoning", "thinking", "thought", "audio")
 """What an assistant may say in place of a content."""
@@ -60,12 +70,15 @@ class Content(NamedTuple):
 
 
 def conversation(value: Any) -> Content:
-    """A list of turns, checked. What is no list has no turns."""
+    """A list of turns, checked; also one that is spelled as JSON, for the sake of a table. What is
+    no list has no turns."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        value = _spelled(value)
     if value is None:
         return Content("", issues=(Issue.NULL_TEXT,))
     if not isinstance(value, list):
         return Content("", issues=(Issue.NOT_TEXT,))
-    turns = tuple(_turn(one) for one in value[:_MOST])
+    turns = tuple(turn for one in value[:_MOST] for turn in _pair(one) or (_turn(one),))
     usable = tuple(turn for turn in turns if turn is not None)
     issues: list[Issue] = [Issue.BAD_TURN] if len(usable) < len(turns) else []
     issues += _roles(usable)
@@ -73,6 +86,14 @@ def conversation(value: Any) -> Content:
         issues += _answers(usable)
     text, answer = _joined(usable)
     return Content(text, answer, tuple(issues), usable)
+
+
+def _spelled(text: str) -> Any:
+    """The text itself where it is no JSON."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
 
 
 def flat(value: Any) -> tuple[str, Issue | None]:
@@ -100,6 +121,20 @@ def is_empty(value: Any) -> bool:
     return all(turn.bare for turn in as_turns(value))
 
 
+def _pair(value: Any) -> tuple[Turn, ...]:
+    """Both turns of what holds a question with its answer; none where it is something else."""
+    if not isinstance(value, dict) or "role" in value or "from" in value:
+        return ()
+    for asked, answered in _PAIRS:
+        said = value.get(asked), value.get(answered)
+        if isinstance(said[0], str) and isinstance(said[1], str):
+            return (
+                Turn(asked, "user", said[0], not said[0].strip()),
+                Turn(answered, "assistant", said[1], not said[1].strip()),
+            )
+    return ()
+
+
 def _turn(value: Any) -> Turn | None:
     """None for what has no role, or no content of a kind that is known."""
     if not isinstance(value, dict):
@@ -125,6 +160,8 @@ def _text(content: Any) -> tuple[str | None, bool]:
         return content, False
     if content is None:
         return "", False
+    if isinstance(content, dict) and isinstance(content.get("type"), str):
+        content = [content]
     if not isinstance(content, list):
         return None, False
     texts, other = [], False

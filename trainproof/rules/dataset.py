@@ -212,6 +212,7 @@ _EMPTY = {
         guards=(
             "A list of turns is text, as the libraries take it.",
             "Only null is certain to be none; numbers and lists are a warning.",
+            "The answer to a question may be a number, yes or no, or several texts.",
             "The content of a turn may be null: tool calls have none; so may the text beside an"
             " image.",
             "Held-out rows may lack their answers: test sets hide them.",
