@@ -27,7 +27,11 @@ CLEAR = 3.0
 """Standard errors between two levels that are certainly apart."""
 
 NEARER = 0.25
-"""Distance to the nearer level, over that to the other, below which a curve certainly is there."""
+"""Share of the way between two levels within which a curve certainly is at the nearer one."""
+
+JUMP = 5.0
+"""Deviations of a point by which the first one after a fall stands out: a loss that falls fast has
+left its first level within ``LOOK`` points."""
 
 EPOCHS = 3
 """Falls at equal distances from which on a count is that of the rows of an epoch."""
@@ -127,12 +131,15 @@ def _counts_epochs(clock: Clock, at: Sequence[int]) -> bool:
 
 
 def _is_another(clock: Clock, begin: int, at: int) -> bool:
-    """Whether another execution begins: by the loss; where it does not tell, by the learning rate;
-    then by the epochs, which a resume seldom counts anew; else by the nearer level."""
+    """Whether another execution begins: not, where the learning rate goes on; else by the loss;
+    where it does not tell, by the rate; then by the epochs, which a resume seldom counts anew; else
+    by the nearer level."""
     earlier, later = clock.series.values[begin:at], clock.series.values[at:]
-    told = course(earlier, later)
-    if told is Course.UNCLEAR and clock.rate is not None:
-        told = course(clock.rate[begin:at], clock.rate[at:])
+    told, rate = course(earlier, later), Course.UNCLEAR
+    if clock.rate is not None:
+        rate = course(clock.rate[begin:at], clock.rate[at:])
+    if told is Course.UNCLEAR or rate is Course.GOES_ON:
+        told = rate
     if told is not Course.UNCLEAR:
         return told is Course.STARTS_OVER
     if _epoch_change(clock, at) < 0:
@@ -144,25 +151,32 @@ def _is_another(clock: Clock, begin: int, at: int) -> bool:
 def course(earlier: Floats, later: Floats) -> Course:
     """How ``later`` goes on after ``earlier``, by medians of a few points; NaN starts over."""
     with np.errstate(all="ignore"):
-        start, before, after, error = _levels(earlier, later)
-    to_start, to_end = abs(after - start), abs(after - before)
-    if not math.isfinite(to_start + to_end):
+        start, before, after, sigma = _levels(earlier, later)
+        error = MEDIAN_ERROR * sigma * math.sqrt(2 / _look(earlier))
+        drop, back, first = start - before, after - before, float(later[0]) - before
+    if not math.isfinite(drop + back):
         return Course.STARTS_OVER
-    if to_end > CLEAR * error and to_start <= NEARER * to_end:
+    if not abs(drop) > CLEAR * error:
+        return Course.UNCLEAR
+    jumps = abs(first) > JUMP * sigma
+    if back / drop >= 1 - NEARER or (jumps and first / drop >= NEARER):
         return Course.STARTS_OVER
-    if to_start > CLEAR * error and to_end <= NEARER * to_start:
+    if -1 <= back / drop <= NEARER and not (jumps and first / drop > 0):
         return Course.GOES_ON
     return Course.UNCLEAR
 
 
+def _look(earlier: Floats) -> int:
+    return max(1, min(LOOK, len(earlier) // 3))
+
+
 def _levels(earlier: Floats, later: Floats) -> tuple[float, float, float, float]:
-    """Where the earlier part began and ended, where the later one begins, and the standard error of
-    a difference of two of them."""
-    look = max(1, min(LOOK, len(earlier) // 3))
+    """Where the earlier part began and ended, where the later one begins, and the noise of a point
+    of either."""
+    look = _look(earlier)
     start, before, after = earlier[:look], earlier[-look:], later[:look]
     sigma = max(noise(earlier[-NEAR:]), noise(later[: min(NEAR, len(earlier))]))
-    error = MEDIAN_ERROR * sigma * math.sqrt(2 / look)
-    return median(start), median(before), median(after), error
+    return median(start), median(before), median(after), sigma
 
 
 def _epoch_change(clock: Clock, at: int) -> float:
