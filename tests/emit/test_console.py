@@ -174,6 +174,11 @@ def test_a_run_without_a_curve_has_a_line_all_the_same() -> None:
     assert re.search(r"^PASS         a {36}4 of 4 rules checked", told, re.MULTILINE)
 
 
+def test_where_nothing_has_a_curve_there_is_more_room_for_words() -> None:
+    lines = text(report(subject("a/model.pt", series=())), width=100).splitlines()
+    assert lines[2] == "PASS         a/model.pt  4 of 4 rules checked, none fired above INFO"
+
+
 def test_hostile_names_drive_no_terminal() -> None:
     told = text(hostile(), verbose=True)
     assert all(char == "\n" or char.isprintable() for char in told)

@@ -90,26 +90,34 @@ def _runs(style: Style, report: Report, verbose: bool, quiet: bool) -> Iterator[
         return
     yield ""
     longest = max(cells(printable(name(subject))) for subject in shown)
+    curves = any(subject.series for subject in shown)
     for position, subject in enumerate(shown):
-        yield _run_line(style, subject, min(longest, _NAME_CELLS))
+        yield _run_line(style, subject, min(longest, _NAME_CELLS), curves=curves)
         last = position + 1 == len(shown) or shown[position + 1].verdict is not subject.verdict
         if last and (more := left[subject.verdict]):
             yield f"{'':{_VERDICT_CELLS}}  and {more:,} more {subject.verdict}"
 
 
-def _run_line(style: Style, subject: SubjectReport, name_cells: int) -> str:
-    series = principal(subject)
-    curve, points = ("", "") if series is None else (printable(series.curve), f"{series.points:,}")
-    curve_cells = 24
+def _run_line(style: Style, subject: SubjectReport, name_cells: int, *, curves: bool) -> str:
+    """``curves``: whether any of the subjects has one."""
     if style.width < _WIDE:
         name_cells = min(name_cells, max(12, style.width // 3))
-        curve, curve_cells = curve[1::2] if len(curve) > 12 else curve, 12
     line = f"  {fit(printable(name(subject)), name_cells, keep_end=True)}"
-    line += f"  {fit(curve, curve_cells)} {points:>7}"
+    line += _course(style, subject) if curves else ""
     room = style.width - _VERDICT_CELLS - cells(line) - 2
     if room >= 8:
         line += f"  {fit(printable(headline(subject)), room)}"
     return style.word(subject.verdict, _VERDICT_CELLS) + line
+
+
+def _course(style: Style, subject: SubjectReport) -> str:
+    """The curve of the run, and the number of its points."""
+    series = principal(subject)
+    curve, points = ("", "") if series is None else (printable(series.curve), f"{series.points:,}")
+    curve_cells = 24
+    if style.width < _WIDE:
+        curve, curve_cells = curve[1::2] if len(curve) > 12 else curve, 12
+    return f"  {fit(curve, curve_cells)} {points:>7}"
 
 
 # Findings ----------------------------------------------------------------------------------
