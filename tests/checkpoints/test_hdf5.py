@@ -52,7 +52,7 @@ def test_values_in_the_header_are_read() -> None:
 @pytest.mark.parametrize(
     ("layout", "why"),
     [
-        (b"\x03\x02" + bytes(16), "a dataset in chunks"),
+        (b"\x02\x01" + bytes(16), "a dataset of a form that is not read"),
         (b"\x03\x01" + UNDEFINED + struct.pack("<Q", 8), "its values were never written"),
     ],
 )

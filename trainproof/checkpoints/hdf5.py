@@ -1,14 +1,16 @@
-"""HDF5, as Keras writes it: groups of datasets whose values lie in one row.
+"""HDF5, as Keras writes it: groups of datasets.
 
 Source: the HDF5 File Format Specification, version 3.0. Read are the superblocks of all versions,
 both kinds of object headers, groups with symbol tables or with links in their header, and datasets
-of plain numbers that are contiguous or compact. Whatever else there is, is listed with the reason.
+of plain numbers that are contiguous, compact, or in chunks. Whatever else there is, is listed with
+the reason.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trainproof.model.data import FaultCode
 from trainproof.model.tensors import (
@@ -16,21 +18,26 @@ from trainproof.model.tensors import (
     DefectCode,
     Extent,
     Integrity,
+    Presence,
     TensorInfo,
     Unread,
 )
 
 from .cursor import Cursor
 from .draft import Draft, Item
+from .dtypes import DTYPES
+from .hdf5_chunks import Dataset, NotRead, chunks_of
 from .hdf5_heaps import links
 from .source import Damage, Source
-from .stretches import Stretch, bounded, info_of, listed
+from .stretches import Stretch, bounded, info_of, listed, listed_with
 
 MARK = b"\x89HDF\r\n\x1a\n"
 _UNDEFINED = (1 << 64) - 1
-_DATASPACE, _LINK_INFO, _TYPE, _LINK, _LAYOUT, _MORE, _SYMBOLS = 1, 2, 3, 6, 8, 16, 17
+_DATASPACE, _LINK_INFO, _TYPE, _LINK, _LAYOUT, _FILTERS = 1, 2, 3, 6, 8, 11
+_MORE, _SYMBOLS = 16, 17
 _SHARED = 2
-_COMPACT, _CONTIGUOUS = 0, 1
+_LAYOUTS = (3, 4, 5)
+_COMPACT, _CONTIGUOUS, _CHUNKED = 0, 1, 2
 _INTEGER, _FLOAT, _ENUMERATION = 0, 1, 8
 
 _FLOATS: Mapping[tuple[int, int, int], str] = {
@@ -74,6 +81,7 @@ class _Object:
     type: bytes = b""
     layout: bytes = b""
     layout_at: int = 0
+    filters: bytes = b""
     symbols: bytes = b""
     links: list[bytes] = field(default_factory=list)
     index: tuple[int, int] | None = None
@@ -234,6 +242,9 @@ class _Reading:
             self.draft.unread.append(Unread(label, "a dataset without a shape"))
             return
         dtype, big = _dtype(one.type) if not one.shared else ("of another object", False)
+        if one.layout[0] in _LAYOUTS and one.layout[1] == _CHUNKED and dtype in DTYPES:
+            yield self._chunked(Stretch(label, dtype, tuple(shape), 0, 0, big), one)
+            return
         place = self._place(one)
         if isinstance(place, str):
             yield listed(self.draft, Stretch(label, dtype, tuple(shape), 0, 0), place)
@@ -241,11 +252,34 @@ class _Reading:
             stretch = Stretch(label, dtype, tuple(shape), *place, big)
             yield info_of(self.draft, stretch, self.source)
 
+    def _chunked(self, one: Stretch, found: _Object) -> TensorInfo:
+        """A dataset whose chunks are put together, some rows at a time."""
+        draft, size = self.draft, DTYPES[one.dtype].size
+        one = replace(one, nbytes=math.prod(one.shape) * size)
+        if not one.nbytes:
+            return listed_with(draft, one, ())
+        try:
+            most = _most(found.dataspace, one.shape)
+            stored = Dataset(found.layout, found.filters, one.shape, most, size)
+            chunks = chunks_of(self._read, stored, draft.limits)
+            if not draft.values:
+                return listed(draft, one, "")
+            if not draft.spend(one.nbytes):
+                return listed(draft, one, "it unpacks to more bytes than the limit")
+            return listed_with(draft, one, chunks.bands(self._read))
+        except NotRead as error:
+            return listed(draft, one, str(error))
+        except Damage as damage:
+            cut = damage.code is FaultCode.TRUNCATED
+            code = DefectCode.TRUNCATED if cut else DefectCode.TENSOR_LAYOUT
+            draft.defects.append(Defect(code, damage.what, one.name))
+            return listed(draft, one, damage.what, Presence.CUT if cut else Presence.WHOLE)
+
     def _place(self, one: _Object) -> tuple[int, int] | str:
         """First byte and number of bytes of the values, or why they are nowhere in a row."""
         layout = one.layout
-        if layout[0] not in (3, 4) or layout[1] not in (_COMPACT, _CONTIGUOUS):
-            return "a dataset in chunks"
+        if layout[0] not in _LAYOUTS or layout[1] not in (_COMPACT, _CONTIGUOUS):
+            return "a dataset of a form that is not read"
         if layout[1] == _COMPACT:
             return self.base + one.layout_at + 4, int.from_bytes(layout[2:4], "little")
         if len(layout) < 18:
@@ -284,6 +318,8 @@ def _keep(made: _Object, kind: int, body: bytes, at: int, shared: bool) -> None:
         made.links.append(body)
     elif kind == _LAYOUT and len(body) >= 2:
         made.layout, made.layout_at = body, at
+    elif kind == _FILTERS and not shared:
+        made.filters = body
     elif kind == _SYMBOLS:
         made.symbols = body
 
@@ -320,6 +356,14 @@ def _shape(body: bytes) -> list[int] | None:
     if body[0] == 2 and body[3] == 2:
         return None
     return [_integer(body, start + 8 * place) for place in range(body[1])]
+
+
+def _most(body: bytes, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes that a dataspace may grow to."""
+    start = (8 if body[0] == 1 else 4) + 8 * len(shape)
+    if not body[2] & 1:
+        return shape
+    return tuple(_integer(body, start + 8 * place) for place in range(len(shape)))
 
 
 def _dtype(body: bytes) -> tuple[str, bool]:

@@ -1,4 +1,4 @@
-"""Links of a large HDF5 group: a tree of heap ids, and a heap of the links themselves.
+"""Trees of HDF5, and the links of a large group: heap ids in a tree, and a heap of the links.
 
 Source: the HDF5 File Format Specification, version 3.0: "Version 2 B-trees" and "Fractal Heap".
 Heaps with filters, and objects that are not managed in blocks, are left out with a fault.
@@ -28,7 +28,7 @@ _DEPTH = 16
 def links(read: Read, tree: int, heap: int, most: int) -> Iterator[bytes]:
     """The link messages of a group. ``most``: their number. Raises Damage."""
     found = _Heap.at(read, heap)
-    for number, record in enumerate(_records(read, tree)):
+    for number, record in enumerate(records(read, tree)):
         if number >= most:
             raise Damage(FaultCode.TOO_LARGE, "more links than the limit")
         yield found.object(record[_HASH:])
@@ -68,7 +68,8 @@ class _Shape:
         return cls(record, counts, tuple(totals))
 
 
-def _records(read: Read, address: int) -> Iterator[bytes]:
+def records(read: Read, address: int) -> Iterator[bytes]:
+    """Of a tree of the second version, in no order. Raises Damage."""
     head = read(address, _TREE.size)
     mark, _, _, node, record, depth, _, _, root, count, _ = _TREE.unpack(head)
     if mark != b"BTHD" or depth > _DEPTH:

@@ -52,7 +52,9 @@ class Limits:
       for one tensor, ``node``: bytes of an ONNX node that are searched before it is taken apart.
       ``document``: bytes of JSON. ``table_block``: of a table of TensorFlow.
       ``object_header``, ``object_blocks``: bytes and blocks of one HDF5 object's header,
-      ``object_depth`` of its groups. ``unpack_memory``: what unpacking xz may take.
+      ``object_depth`` of its groups; ``chunk_unpacked``: bytes of one of its chunks, ``band``: of
+      the rows that a row of chunks holds, which are put together. ``unpack_memory``: what unpacking
+      xz may take.
       ``levels`` of files inside of files, and ``level_unpacked`` bytes that each may unpack beyond
       its own size.
     """
@@ -105,6 +107,8 @@ class Limits:
     object_header: int = 4 << 20
     object_blocks: int = 1000
     object_depth: int = 64
+    chunk_unpacked: int = 32 << 20
+    band: int = 64 << 20
     unpack_memory: int = 64 << 20
     levels: int = 2
     level_unpacked: int = 16 << 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainproof.model.data import FaultCode
@@ -42,14 +43,25 @@ def info_of(draft: Draft, one: Stretch, source: Source, unread: str = "") -> Ten
         unread = _unfit(draft, one)
     stats = crc = None
     if draft.values and not unread:
-        scan, crc = scan_of(DTYPES[one.dtype], one.big_endian), 0
-        for piece in source.chunks(one.start, one.nbytes, draft.limits.chunk):
-            crc = crc32(piece, crc)
-            scan.add(piece)
-        stats = scan.stats()
+        pieces = source.chunks(one.start, one.nbytes, draft.limits.chunk)
+        stats, crc = _measured(one, pieces)
     here = stats is not None and source is draft.source and not one.big_endian
     place = source.base + one.start if here else None
     return listed(draft, one, unread, presence, stats=stats, crc=crc, place=place)
+
+
+def listed_with(draft: Draft, one: Stretch, pieces: Iterable[memoryview]) -> TensorInfo:
+    """The tensor, measured by its bytes, which come from anywhere. Raises what these do."""
+    stats, crc = _measured(one, pieces)
+    return listed(draft, one, "", stats=stats, crc=crc)
+
+
+def _measured(one: Stretch, pieces: Iterable[memoryview]) -> tuple[TensorStats, int]:
+    scan, crc = scan_of(DTYPES[one.dtype], one.big_endian), 0
+    for piece in pieces:
+        crc = crc32(piece, crc)
+        scan.add(piece)
+    return scan.stats(), crc
 
 
 def listed(
