@@ -274,6 +274,22 @@ def test_a_file_that_counts_anew_and_whose_loss_goes_on_is_the_same_execution() 
     assert told == [("r/events.1", 1, False, 21), ("r/events.2", 1, False, 41)]
 
 
+def test_a_file_that_counts_anew_and_whose_learning_rate_goes_on_is_the_same_execution() -> None:
+    def files(rate: Sequence[int]) -> list[Reading]:
+        return [
+            process(
+                f"r/events.{i}",
+                column("loss", [2.0 + 0.01 * i, 2.1, 1.9, 2.05] * 5),
+                column("lr", rate[20 * i : 20 * i + 20]),
+                wall=(i + 1) * 1e9,
+            )
+            for i in range(2)
+        ]
+
+    assert len(assemble("r", files(range(40, 0, -1))).attempts) == 1
+    assert len(assemble("r", files([*range(40, 20, -1)] * 2)).attempts) == 2
+
+
 def test_files_of_which_some_hold_no_loss_of_training_count_for_themselves() -> None:
     loss = falling(40, noise=0)
     files = [

@@ -421,16 +421,29 @@ def _join(group: list[Piece], piece: Piece, rewinds: list[Rewind]) -> bool:
 
 def _added(earlier: Sequence[Piece], piece: Piece) -> int:
     """What the steps of ``piece`` are to be raised by because training went on in this file and
-    counts anew; 0 where another execution began. Only a loss that certainly goes on tells, and only
-    where each file holds it: otherwise its steps say nothing about the other files."""
-    after = max(piece.series, key=_clock_rank)
-    parts = [p.names[_name(after)] for p in earlier if _name(after) in p.names]
-    if after.role is not Role.LOSS or after.split is not Split.TRAIN or len(parts) < len(earlier):
+    counts anew; 0 where another execution began. Only a loss, or a learning rate, that certainly
+    goes on tells, and only where each file holds the loss: otherwise its steps say nothing about
+    the other files."""
+    clock = max(piece.series, key=_clock_rank)
+    parts = _parts(earlier, clock)
+    if clock.role is not Role.LOSS or clock.split is not Split.TRAIN or len(parts) < len(earlier):
         return 0
-    if course(np.concatenate([one.values for one in parts]), after.values) is not Course.GOES_ON:
+    rates = [one for one in piece.series if one.role is Role.LR]
+    if not any(_goes_on(_parts(earlier, one), one) for one in (clock, *rates)):
         return 0
     before = parts[-1].steps
-    return int(before[-1] - after.steps[0]) + max(1, round(cadence(before)))
+    return int(before[-1] - clock.steps[0]) + max(1, round(cadence(before)))
+
+
+def _parts(pieces: Sequence[Piece], series: Series) -> list[Series]:
+    """The same series in each of the pieces that hold it."""
+    found = (piece.names.get(_name(series)) for piece in pieces)
+    return [one for one in found if one is not None]
+
+
+def _goes_on(parts: Sequence[Series], after: Series) -> bool:
+    before = np.concatenate([one.values for one in parts]) if parts else after.values[:0]
+    return bool(parts) and course(before, after.values) is Course.GOES_ON
 
 
 def _moved(series: Series, steps: int | Ints) -> Series:
