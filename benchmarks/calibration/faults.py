@@ -19,6 +19,10 @@ def anywhere(setting: Setting) -> bool:
     return True
 
 
+def nowhere(setting: Setting) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """``text`` says what is wrong. Exactly one of ``change`` (made for each run), ``defect`` and
@@ -27,7 +31,8 @@ class Fault:
     ``certain``: the fault is a fact whatever became of the training; else only runs count that the
     third split shows to be harmed. ``fits``: settings whose log can show it. ``named``: rules that
     state the fact at a level below WARN. ``baseline``: judged against the run without the fault.
-    ``hidden``: why the information at hand cannot show it, "" where it can.
+    ``hidden``: why the information at hand cannot show it, "" where it can; ``shown``: settings
+    whose log can all the same, by what it holds and before anything is trained.
     """
 
     text: str
@@ -40,6 +45,11 @@ class Fault:
     baseline: bool = False
     checkpoint: bool = False
     hidden: str = ""
+    shown: Fit = nowhere
+
+    def hides(self, setting: Setting) -> bool:
+        """Whether no log of the setting can show it."""
+        return bool(self.hidden) and not self.shown(setting)
 
 
 def _hot(since: float) -> Callable[[Rng], Change]:
@@ -129,7 +139,14 @@ FAULTS = {
     ),
     "targets-shuffled": Fault("targets belong to other inputs", defect=Defect.SHUFFLED_TARGETS),
     "unsupervised": Fault("no label counts (all -100)", defect=Defect.UNSUPERVISED, certain=True),
-    "softmax-twice": Fault("softmax before a loss that has one", defect=Defect.SOFTMAX_TWICE),
+    "softmax-twice": Fault(
+        "softmax before a loss that has one",
+        defect=Defect.SOFTMAX_TWICE,
+        hidden="the loss falls from ln C to some level above its floor, as that of a harder task"
+        " does, and the number of classes is in none of these logs: only an accuracy beside it"
+        " tells",
+        shown=lambda s: s.log_metric,
+    ),
     "batchnorm-frozen": Fault(
         "running statistics of batch norm are never updated", defect=Defect.BATCHNORM_FROZEN
     ),

@@ -13,7 +13,7 @@ from trainproof.rules import REGISTRY
 
 from . import check
 from .catalogue import WORKLOADS, held_out
-from .faults import FAULTS
+from .faults import FAULTS, nowhere
 from .judging import Judgements
 from .outcomes import Outcome
 from .results import (
@@ -143,7 +143,7 @@ def page(results: Results, occasion: Occasion, population: str = "") -> str:
         "## What was missed, and why",
         _missed_table(results),
         "## Faults that the information at hand cannot show",
-        _hidden(),
+        _hidden(results),
         "## Rules",
         _rules_text(),
         _rule_table(results),
@@ -279,7 +279,8 @@ def _detection_text(results: Results) -> str:
     return (
         "Flagged: a FAIL or a WARN, or a finding of a rule that states the fact as a note. The"
         " others are called PASS, or NOT-CHECKED where no rule about learning could judge. Over all"
-        " faults but those that nothing at hand can show, and what it costs:\n\n"
+        " faults but those that nothing at hand can show (named below; which logs cannot is decided"
+        " by what they hold, before anything is trained), and what it costs:\n\n"
         + "\n".join([*lines, *healthy])
     )
 
@@ -287,7 +288,7 @@ def _detection_text(results: Results) -> str:
 def _detection_table(results: Results) -> str:
     def rows() -> Iterator[Sequence[str]]:
         for name, fault in FAULTS.items():
-            if fault.hidden:
+            if fault.hidden and fault.shown is nowhere:
                 continue
             counts = results.outcomes(name)
             tried = f"{counts[Outcome.FAULTY]} of {sum(counts.values())}"
@@ -322,9 +323,9 @@ def _detected(results: Results, name: str) -> Iterator[str]:
 
 def _missed_table(results: Results) -> str:
     def rows() -> Iterator[Sequence[str]]:
-        for name, fault in FAULTS.items():
+        for name in FAULTS:
             for text, evaluated in (("evaluated", True), ("train only", False)):
-                lost = [] if fault.hidden else missed(results, name, evaluated=evaluated)
+                lost = missed(results, name, evaluated=evaluated)
                 if lost:
                     yield name, text, str(len(lost)), *(_why(lost, rule) for rule in LEARNING)
 
@@ -345,12 +346,23 @@ def _why(judgements: Sequence[object], rule: str) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in counts.most_common())
 
 
-def _hidden() -> str:
-    return "\n".join(
-        f"- **{name}** ({fault.text}): {fault.hidden}."
-        for name, fault in FAULTS.items()
-        if fault.hidden
-    )
+def _hidden(results: Results) -> str:
+    def lines() -> Iterator[str]:
+        for name, fault in FAULTS.items():
+            if not fault.hidden:
+                continue
+            runs = [
+                run
+                for evaluated in (True, False)
+                for run in results.harmed(name, evaluated=evaluated, hidden=True)
+            ]
+            found = detection(results.judged, runs, name).flagged
+            yield (
+                f"- **{name}** ({fault.text}): {fault.hidden}. {len(runs)} harmed runs, of which"
+                f" {found} were flagged for something else."
+            )
+
+    return "\n".join(lines())
 
 
 def _rules_text() -> str:

@@ -66,12 +66,21 @@ class Results:
         ]
 
     def harmed(
-        self, fault: str, *, evaluated: bool, outcome: Outcome = Outcome.FAULTY
+        self,
+        fault: str,
+        *,
+        evaluated: bool,
+        outcome: Outcome = Outcome.FAULTY,
+        hidden: bool = False,
     ) -> list[Run]:
+        """Runs with the fault whose log can show it, or with ``hidden`` those whose log cannot."""
         return [
             run
             for run in self.runs
-            if run.case.fault == fault and run.outcome is outcome and run.evaluated == evaluated
+            if run.case.fault == fault
+            and run.outcome is outcome
+            and run.evaluated == evaluated
+            and FAULTS[fault].hides(run.case.setting()) is hidden
         ]
 
     def outcomes(self, fault: str) -> Counter[Outcome]:
@@ -121,11 +130,10 @@ def overall(
     evaluated: bool,
     outcome: Outcome = Outcome.FAULTY,
 ) -> Detection:
-    """Over all faults that the information at hand can show."""
+    """Over all runs whose log can show their fault."""
     parts = [
         detection(judged, results.harmed(name, evaluated=evaluated, outcome=outcome), name)
-        for name, fault in FAULTS.items()
-        if not fault.hidden
+        for name in FAULTS
     ]
     return Detection(
         sum(p.runs for p in parts),

@@ -243,6 +243,16 @@ def test_a_run_with_a_fault_is_flagged_and_counted(tmp_path: Path) -> None:
     assert of_rule(results.judged, results.healthy(), "TP-NAN").decided == 1
 
 
+@pytest.mark.parametrize("logged", [True, False])
+def test_what_a_log_cannot_show_is_decided_by_what_it_holds(logged: bool) -> None:
+    number = next(n for n in range(20) if Case("classification", n).setting().log_metric is logged)
+    run = Run(Case("classification", number, "softmax-twice"), Outcome.FAULTY, True, ())
+    results = Results([run], {run.case.path: judging.Judgement()})
+    for hidden in (True, False):
+        found = results.harmed("softmax-twice", evaluated=True, hidden=hidden)
+        assert found == ([run] if hidden is not logged else [])
+
+
 def test_a_sum_of_micro_batches_is_judged_against_the_training_without(tmp_path: Path) -> None:
     control = run_healthy(tmp_path, Case("classification", 1))
     summed = run_faulty(tmp_path, control, "loss-summed")
