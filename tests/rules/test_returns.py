@@ -21,8 +21,8 @@ def test_means_of_twenty_blocks() -> None:
 def test_rewards_of_single_episodes_that_win_or_lose_have_a_mean() -> None:
     went = course(np.where(np.random.default_rng(3).random(2000) < 0.7, 1.0, -1.0))
     assert went.level == pytest.approx(0.4, abs=0.05)
-    assert not went.centred
-    assert course(np.where(noise(2000) < 0, 1.0, -1.0)).centred
+    assert not went.at(0.0)
+    assert course(np.where(noise(2000) < 0, 1.0, -1.0)).at(0.0)
 
 
 def test_a_clear_trend_needs_less_size_to_be_a_fall() -> None:

@@ -219,6 +219,7 @@ QUANTITIES: tuple[tuple[Role, Direction, str], ...] = (
         Role.METRIC,
         Direction.LOWER,
         "err, error, error rate, errors, wer, cer, ter, eer, fid, kid, fvd, fad, mmd, swd,"
+        " sliced wasserstein distance, sliced wasserstein,"
         " lpips, perplexity, ppl, bpb, bpc, bits per byte, bits per char, bits per dim, bpd, rmse,"
         " mse, mae, mape, smape, nrmse, rmsle, msle, medae, mean squared error,"
         " mean absolute error, ece, brier, mcd, ade, fde, minade, minfde, chamfer, epe, hausdorff",

@@ -70,6 +70,9 @@ EXPLORATION = frozenset({"exploration", "epsilon", "eps"})
 RATES = frozenset({"success", "win", "winrate", "pass"})
 """Words for shares of episodes that went well."""
 
+WINS = frozenset({"win", "winrate"})
+"""Of these, shares that are a half by construction where a policy plays against itself."""
+
 DISTANCES = frozenset({"fid", "kid", "fvd", "fad", "mmd", "swd", "wasserstein"})
 """Words for distances between generated and real samples: 0 is best."""
 
@@ -141,13 +144,10 @@ def _decided(attempt: Attempt) -> Sign | None:
 
 
 def _headroom(values: Floats) -> Sign | None:
-    """Rows that earn far more than the rest, or shares of which less than half was reached."""
+    """Rows that earn far more than the rest."""
     low, high, mean = float(np.quantile(values, 0.02)), float(values.max()), float(values.mean())
-    if high - mean > max(LUCKY * (mean - low), 0.5 * abs(mean)):
-        return Sign("lucky", end=high)
-    if low >= 0 and high <= 1 and mean < 0.5:
-        return Sign("lucky", end=high)
-    return None
+    far = high - mean > max(LUCKY * (mean - low), HALF * abs(mean))
+    return Sign("lucky", end=high) if far else None
 
 
 def _judged(one: Series, points: int) -> bool:
@@ -241,9 +241,9 @@ def _judged(one: Series, points: int) -> bool:
             " were learned in the first rows. Where nothing shows that more could be earned (a"
             " policy that does not change, an entropy or exploration that fell by nine tenths,"
             " rows that earned far more), it is a note.",
-            "A mean that cannot be told from 0 may be 0 by construction (normalised returns,"
-            " advantages, play against oneself): not judged. Nor are parts of a reward, or rewards"
-            " of chosen and rejected answers.",
+            "A mean that cannot be told from 0, of wins from a half, may be so by construction"
+            " (normalised returns, advantages, play against oneself): not judged. Nor are parts of a"
+            " reward, or rewards of chosen and rejected answers.",
             "Another reward or rate of the same run that improved beyond doubt makes it clean.",
             "A curriculum that moves makes the task another one, and while more than half of the"
             " exploration lies ahead actions are drawn whatever was learned: not judged.",
@@ -366,7 +366,7 @@ def _alone(
     measured["excluded"] = most / level if level > 0 else math.inf
     if _fallen(went) or _sank(profile(reward)):
         return Fired((Evidence(where(reward), measured, "fallen"),))
-    if went.centred:
+    if went.at(0.5 if WINS & _words(reward) else 0.0):
         return Undecided(measured, Skip.NEED_DEGENERATE)
     if len(reward) < rows or went.p_rise <= TREND:
         return Undecided(measured, Skip.LOW_POWER)
@@ -434,8 +434,9 @@ def _sank(seen: Profile) -> bool:
         ),
     },
     doc=Doc(
-        measures="A distance between generated and real samples (FID, KID, FVD, MMD, Wasserstein),"
-        " or a score of them (IS): the median of the last three values against the first.",
+        measures="A distance between generated and real samples (FID, KID, FVD, FAD, MMD, sliced"
+        " Wasserstein), or a score of them (IS): the median of the last three values against the"
+        " first.",
         means="By this measure the generator at the end is no better than at its first evaluation.",
         does_not_mean="That the game is lost: distances of few samples are biased, and a later"
         " evaluation may be better.",

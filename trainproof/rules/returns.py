@@ -59,10 +59,9 @@ class Course:
     def error(self) -> float:
         return math.sqrt(2 / QUARTER) * self.scatter
 
-    @property
-    def centred(self) -> bool:
-        """Whether its mean cannot be told from 0."""
-        return abs(self.level) <= 3 * self.scatter / math.sqrt(BLOCKS)
+    def at(self, value: float) -> bool:
+        """Whether its mean cannot be told from this value."""
+        return abs(self.level - value) <= 3 * self.scatter / math.sqrt(BLOCKS)
 
     @property
     def falls(self) -> bool:
