@@ -52,6 +52,13 @@ def test_a_divergence_of_nothing_says_that_the_policy_does_not_change() -> None:
     assert level(judge(REWARD, run(named("reward", FLAT), kl))) == (Level.WARN, "")
 
 
+def test_the_divergence_of_single_updates_may_be_small() -> None:
+    small = named("train/approx_kl", np.full(200, 1e-6))
+    assert level(judge(REWARD, run(named("reward", FLAT), small))) == (Level.INFO, "plain")
+    nothing = named("train/approx_kl", np.zeros(200))
+    assert level(judge(REWARD, run(named("reward", FLAT), nothing))) == (Level.WARN, "")
+
+
 def test_evaluations_that_are_all_equal_say_that_it_does_not_change() -> None:
     evaluated = named("eval_reward", [19.5625] * 10, STEPS)
     cell = judge(REWARD, run(named("reward", FLAT), evaluated))

@@ -56,7 +56,10 @@ STILL = 0.01
 policy does not change."""
 
 NEAR = 1e-4
-"""Nats of divergence that no policy stays within that is updated."""
+"""Nats of divergence from its reference that no policy stays within that is updated."""
+
+APPROXIMATE = frozenset({"approx", "approxkl"})
+"""Words for the divergence of one update, which may be as small as it likes, but not 0."""
 
 SHARPER = 0.1
 """An entropy at this share of its first value, in the median of the last half: the policy decided
@@ -81,7 +84,7 @@ SCORES = frozenset({"is", "inception"})
 
 
 def _words(one: Series) -> set[str]:
-    """The words of a name, without the digits at their ends (``fid50k`` is not split)."""
+    """The words of a name, without the digits at their ends (``fid50`` of ``fid50k``)."""
     return {word.rstrip("0123456789") for word in one.identity.base.split("_")}
 
 
@@ -124,7 +127,8 @@ def _still(attempt: Attempt) -> Sign | None:
             if float(np.ptp(means)) <= STILL * abs(float(means[0])) and means[0] != 0:
                 return Sign("still", one.tag, float(means[0]), float(means[-1]))
     for one in attempt.select(Role.KL):
-        if _judged(one, FEW) and float(np.abs(one.values).max()) <= NEAR:
+        near = 0.0 if APPROXIMATE & _words(one) else NEAR
+        if _judged(one, FEW) and float(np.abs(one.values).max()) <= near:
             return Sign("still", one.tag, float(one.values[0]), float(one.values[-1]))
     for one in attempt.select(Role.REWARD, Split.EVAL):
         if _judged(one, 5) and not _moves(one):
@@ -242,8 +246,8 @@ def _judged(one: Series, points: int) -> bool:
             " policy that does not change, an entropy or exploration that fell by nine tenths,"
             " rows that earned far more), it is a note.",
             "A mean that cannot be told from 0, of wins from a half, may be so by construction"
-            " (normalised returns, advantages, play against oneself): not judged. Nor are parts of a"
-            " reward, or rewards of chosen and rejected answers.",
+            " (normalised returns, advantages, play against oneself): not judged. Nor are parts of"
+            " a reward, or rewards of chosen and rejected answers.",
             "Another reward or rate of the same run that improved beyond doubt makes it clean.",
             "A curriculum that moves makes the task another one, and while more than half of the"
             " exploration lies ahead actions are drawn whatever was learned: not judged.",
