@@ -271,7 +271,7 @@ def test_a_file_that_counts_anew_and_whose_loss_goes_on_is_the_same_execution() 
     assert shape(view) == [[("loss", 60, 1, 60), ("val_loss", 3, 20, 60)]]
     assert view.series[0].values.tolist() == loss
     told = [(r.artifact, r.to_step, r.resume, r.counted_as) for r in view.rewinds]
-    assert told == [("r/events.1", 1, False, 21), ("r/events.2", 1, False, 41)]
+    assert told == [("r/events.1", 1, True, 21), ("r/events.2", 1, True, 41)]
 
 
 def test_a_file_that_counts_anew_and_whose_learning_rate_goes_on_is_the_same_execution() -> None:

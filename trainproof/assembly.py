@@ -411,7 +411,7 @@ def _join(group: list[Piece], piece: Piece, rewinds: list[Rewind]) -> bool:
             return False
         resume = bool(after.steps[0] > _second(before))
         added = 0 if resume else _added(earlier, piece)
-        rewinds.append(_between(before, after, resume, added))
+        rewinds.append(_between(before, after, resume or added > 0, added))
         if not resume and not added:
             return False
         piece = replace(piece, series=tuple(_moved(one, added) for one in piece.series))

@@ -319,10 +319,11 @@ def test_what_each_of_several_executions_did_again_is_no_greater_for_their_numbe
 
 
 def test_a_count_that_starts_over_in_one_execution_is_a_note_that_says_how_it_was_read() -> None:
-    anew = Rewind("log.jsonl", 500, 10, False, 51, counted_as=510)
-    one = view(series("loss", falling(100), range(10, 1001, 10)), rewinds=(anew,))
-    cell = judge("TP-LOG-REWIND", one)
-    assert level(cell) == (Level.INFO, "anew")
+    for resume in (True, False):
+        anew = Rewind("log.jsonl", 500, 10, resume, 51, counted_as=510)
+        one = view(series("loss", falling(100), range(10, 1001, 10)), rewinds=(anew,))
+        cell = judge("TP-LOG-REWIND", one)
+        assert level(cell) == (Level.INFO, "anew")
     told = prose(cell)
     assert told.message == (
         "log.jsonl starts its count over 1 time(s): after step 500 comes step 10."

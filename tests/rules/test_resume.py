@@ -47,6 +47,13 @@ def test_a_schedule_that_starts_over_in_another_file_is_a_warning() -> None:
     assert level(judge(JUMP, one)) == (Level.WARN, "")
 
 
+def test_a_schedule_and_a_count_that_start_over_in_another_file_are_a_warning() -> None:
+    values = np.concatenate([decaying()[:AT], decaying()[:AT]])
+    anew = Rewind("log.jsonl", AT, 1, True, None, counted_as=AT + 1)
+    cell = judge(JUMP, view(series("learning_rate", values.tolist()), rewinds=(anew,)))
+    assert level(cell) == (Level.WARN, "")
+
+
 def test_a_second_warm_up_is_named() -> None:
     values = decaying()
     values[AT : AT + 20] *= np.linspace(0.01, 1, 20)

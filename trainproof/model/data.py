@@ -293,9 +293,9 @@ class Rewind:
     another file.
 
     ``resume``: training went on from a saved step; steps that were done again replace the first
-    ones. ``counted_as``: the count starts over while training goes on, with an epoch
-    or after a resume, and ``to_step`` stands for this one. Otherwise a new attempt (or another
-    run) begins.
+    ones. ``counted_as``: the count starts over while training goes on, with an epoch or after a
+    resume (the latter for certain where ``resume`` says so), and ``to_step`` stands for this one.
+    Otherwise a new attempt (or another run) begins.
     """
 
     artifact: str

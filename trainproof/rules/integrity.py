@@ -622,9 +622,11 @@ def _place(rewind: Rewind) -> tuple[str, bool, bool]:
 def _went_back(group: list[Rewind], attempts: int, whole: int, much: float) -> Evidence:
     """``whole``: steps of all executions."""
     first = group[0]
-    redone = sum(one.from_step - one.to_step for one in group) if first.resume else 0
+    anew = first.counted_as is not None
+    again = first.resume and not anew
+    redone = sum(one.from_step - one.to_step for one in group) if again else 0
     share = redone / whole if whole > 0 else 0.0
-    variant = ("costly" if share > much else "resumed") if first.resume else ""
+    variant = ("costly" if share > much else "resumed") if again else ""
     place = Where(
         first.artifact, first_step=first.to_step, last_step=first.from_step, line=first.line
     )

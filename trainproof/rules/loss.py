@@ -1083,7 +1083,7 @@ def _shifts(levels: Floats, at: int, limit: float, share: float) -> bool:
 
 def _explained(begin: int, end: int, lr: Series | None, run: RunView) -> bool:
     """Whether the learning rate doubled, or training was resumed, between two steps."""
-    if any(begin <= rewind.to_step <= end for rewind in run.rewinds):
+    if any(begin <= rewind.judged_at <= end for rewind in run.rewinds):
         return True
     if lr is None or screen(lr).nonfinite:
         return False

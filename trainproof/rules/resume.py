@@ -37,7 +37,7 @@ def _resumed_at(one: Series, run: RunView) -> Iterator[int]:
     the step it went on from.
     """
     files = {one.artifact, *one.also_in}
-    resumes = {r.to_step for r in run.rewinds if r.resume and r.artifact in files}
+    resumes = {r.judged_at for r in run.rewinds if r.resume and r.artifact in files}
     for step in sorted(resumes):
         at = int(np.searchsorted(one.steps, step))
         if 0 < at < len(one):
