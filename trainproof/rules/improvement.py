@@ -238,9 +238,9 @@ def _judged(one: Series, points: int) -> bool:
         does_not_mean="That learning is impossible: a sparse reward may be found later, and more"
         " steps may show a gain that is too slow for this log.",
         guards=(
-            "Forty values at least, from the start of the run. A gain of a quarter of the level must"
-            " be excluded, unless the policy does not change at all: else the power is too low and"
-            " nothing is said.",
+            "Forty values at least, from the start of the run. A gain of a quarter of the level"
+            " must be excluded, unless the policy does not change at all: else the power is too low"
+            " and nothing is said.",
             "A policy that begins at its best cannot gain: not judged are rewards that press"
             " against a ceiling, are all equal, are shares of which more than half is reached, or"
             " were learned in the first rows. Where nothing shows that more could be earned (a"
