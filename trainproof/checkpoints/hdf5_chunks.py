@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from trainproof.model.data import FaultCode
 
+from .chunk_grid import Grid, Index, counts
 from .hdf5_heaps import Read, records
 from .limits import LIMITS, Limits
 from .source import Damage
@@ -31,9 +32,6 @@ _PARTIAL_UNFILTERED, _SINGLE_FILTERED = 1, 2
 _CHUNK_NODE = 1
 _DIMENSIONS = 32
 """As many as HDF5 allows."""
-
-Index = tuple[int, ...]
-"""The number of a chunk along each dimension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,63 +55,33 @@ class NotRead(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """``sizes`` of a chunk, in elements; those at the end of a dimension reach beyond ``shape``."""
+    """``raw_ends``: chunks that reach beyond the dataset were not filtered."""
 
-    shape: tuple[int, ...]
-    sizes: tuple[int, ...]
-    itemsize: int
+    grid: Grid
     places: Mapping[Index, Place]
     filters: tuple[Filter, ...]
     raw_ends: bool
 
-    @property
-    def grid(self) -> tuple[int, ...]:
-        return _grid(self.shape, self.sizes)
-
     def bands(self, read: Read) -> Iterator[memoryview]:
-        """The elements in order, as many rows at once as a chunk has. Raises Damage."""
-        first, *rest = self.grid
-        for row in range(first):
-            begin = row * self.sizes[0]
-            height = min(self.sizes[0], self.shape[0] - begin)
-            band = np.empty((height, *self.shape[1:]), f"u{self.itemsize}")
-            for others in itertools.product(*map(range, rest)):
-                index = (row, *others)
-                chunk = self._chunk(read, index)
-                into = tuple(
-                    slice(at * size, min((at + 1) * size, end))
-                    for at, size, end in zip(others, self.sizes[1:], self.shape[1:], strict=True)
-                )
-                inside = (height, *(one.stop - one.start for one in into))
-                band[(slice(None), *into)] = chunk[tuple(map(slice, inside))]
-            if band.size:
-                yield band.data.cast("B")
+        """The elements in order. Raises Damage."""
+        return self.grid.bands(lambda index: self._chunk(read, index))
 
     def _chunk(self, read: Read, index: Index) -> NDArray[Any]:
-        place, wanted = self.places[index], math.prod(self.sizes) * self.itemsize
+        place, wanted = self.places[index], self.grid.chunk_bytes
         if place.size > wanted + wanted // 100 + _SPARE:
             raise Damage(FaultCode.CORRUPT, "a chunk takes more bytes than its elements")
         data = read(place.address, place.size)
-        if not (self.raw_ends and self._reaches_beyond(index)):
+        if not (self.raw_ends and self.grid.reaches_beyond(index)):
             for number, one in reversed(list(enumerate(self.filters))):
                 if not place.mask >> number & 1:
                     data = _UNDO[one.id](data, one, wanted)
         if len(data) != wanted:
             raise Damage(FaultCode.CORRUPT, f"a chunk has {len(data)} bytes of {wanted}")
-        return np.frombuffer(data, f"u{self.itemsize}").reshape(self.sizes)
-
-    def _reaches_beyond(self, index: Index) -> bool:
-        three = zip(index, self.sizes, self.shape, strict=True)
-        return any((at + 1) * size > end for at, size, end in three)
+        return np.frombuffer(data, f"u{self.grid.itemsize}").reshape(self.grid.sizes)
 
 
 _SPARE = 1024
 """Bytes by which compression and checksums may make a small chunk longer."""
-
-
-def _grid(shape: Sequence[int], sizes: Sequence[int]) -> tuple[int, ...]:
-    """Chunks along each dimension."""
-    return tuple(-(-end // size) for end, size in zip(shape, sizes, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,19 +101,18 @@ def chunks_of(read: Read, one: Dataset, limits: Limits = LIMITS) -> Chunks:
     found = _old(one.layout) if one.layout[0] == 3 else _new(one.layout)
     if len(found.sizes) != len(shape) + 1 or not shape or min(found.sizes) < 1:
         raise Damage(FaultCode.CORRUPT, "the chunks of a dataset have another shape")
-    sizes = found.sizes[:-1]
-    band = min(sizes[0], shape[0]) * math.prod(shape[1:]) * itemsize
-    if band > limits.band or math.prod(sizes) * itemsize > limits.chunk_unpacked:
+    grid = Grid(shape, found.sizes[:-1], itemsize)
+    if grid.band_bytes > limits.band or grid.chunk_bytes > limits.chunk_unpacked:
         raise NotRead("a dataset in chunks that are larger than the limit")
-    grid = _grid(shape, sizes)
-    if math.prod(grid) > limits.entries:
+    if math.prod(grid.counts) > limits.entries:
         raise NotRead("a dataset in more chunks than the limit")
-    whole = _Whole(read, sizes, itemsize, _grid(one.most, sizes), bool(filters), limits)
+    all_of_it = counts(one.most, grid.sizes)
+    whole = _Whole(read, grid.sizes, itemsize, all_of_it, bool(filters), limits)
     listed = () if found.address == _UNDEFINED else found.places(whole)
     places = dict(itertools.islice(listed, limits.entries))
-    if any(index not in places for index in itertools.product(*map(range, grid))):
+    if any(index not in places for index in grid.indices()):
         raise NotRead("a dataset in chunks, some of which were never written")
-    return Chunks(shape, sizes, itemsize, places, filters, found.raw_ends)
+    return Chunks(grid, places, filters, found.raw_ends)
 
 
 @dataclass(frozen=True, slots=True)
