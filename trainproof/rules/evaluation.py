@@ -310,7 +310,7 @@ def unstable_evaluation(
         return Undecided(measured, Skip.NEED_DEGENERATE)
     logs = np.log(loss.values)
     scatter = curvature_noise(logs) if len(logs) < FEW else noise(logs)
-    measured |= {"noise": scatter, "factor": math.exp(math.sqrt(2) * scatter)}
+    measured |= {"noise": scatter, "factor": math.exp(min(math.sqrt(2) * scatter, 700.0))}
     if scatter <= most or seen.p_fall <= trend:
         return Clean(measured)
     return Fired((Evidence(where(loss), measured),))
