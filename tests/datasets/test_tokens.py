@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.inspected import counts, inspected, jsonl, lines, measured
-from tests.support.vocabularies import CHATML, bytes_bpe, tokenizers
+from tests.support.vocabularies import CHATML, bytes_bpe, tokenizers, words
 from trainproof.datasets.places import Issues
 from trainproof.datasets.tokens import TokenSample
 from trainproof.datasets.turns import Content
@@ -109,6 +109,38 @@ def test_a_second_beginning_of_text_is_seen(tmp_path: Path, home: Path, adding: 
     path = jsonl(tmp_path / "a.jsonl", {"text": "<s>the fox"}, {"text": "the fox"})
     assert lines(measured(path, tokenizer=adding), Issue.DOUBLE_BOS) == [1]
     assert counts(measured(path, tokenizer=home)) == {}
+
+
+def test_what_the_template_writes_is_told_apart_from_what_rows_hold(
+    tmp_path: Path, adding: Path
+) -> None:
+    (tmp_path / "t.jinja").write_text("{{ bos_token }}" + CHATML)
+    path = jsonl(tmp_path / "a.jsonl", chat("zebras?", "jump"), {"text": "<s>the fox"})
+    found = measured(path, tokenizer=adding, template=tmp_path / "t.jinja")
+    assert lines(found, Issue.TEMPLATE_BOS) == [1]
+    assert lines(found, Issue.DOUBLE_BOS) == [2]
+
+
+@pytest.mark.parametrize(
+    ("row", "tokens"),
+    [
+        (chat("zebras jump", "over the dog"), 5),
+        ({"prompt": "zebras jump", "completion": "over the dog"}, 5),
+        ({"instruction": "zebras", "input": "jump", "output": "over the dog"}, 5),
+        ({"prompt": "zebras", "chosen": "jump", "rejected": "over the dog"}, 5),
+        ({"prompt": [chat("zebras", "jump")["messages"][0]], "completion": "the dog"}, 3),
+        ({"text": "zebras jump over the dog"}, 5),
+    ],
+)
+def test_only_what_the_data_say_themselves_counts_as_unknown(
+    tmp_path: Path, row: dict[str, Any], tokens: int
+) -> None:
+    """Not the names of roles, nor what stands between two texts of a row."""
+    home = words(tmp_path / "w", CONFIG | {"chat_template": None})
+    found = measured(jsonl(tmp_path / "a.jsonl", row, row), tokenizer=home).tokenizer
+    assert found is not None
+    assert found.text is not None
+    assert (found.text.lines, found.text.tokens, found.text.unknown) == (2, 2 * tokens, 0)
 
 
 def test_rows_that_are_tokens_are_counted_by_their_targets(tmp_path: Path, home: Path) -> None:

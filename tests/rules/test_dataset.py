@@ -374,3 +374,8 @@ def test_a_document_named_as_lines_warns_and_lines_named_as_a_document_are_a_not
     assert level(cell) == (Level.INFO, "lines")
     assert measured(cell)["paths"] == "0.json, 1.json, 2.json, 3.json, 4.json and 2 more"
     assert is_clean(judge("TP-PRE-FILE-FORM", dataset()))
+
+
+def test_a_template_that_writes_the_beginning_is_a_note() -> None:
+    view = troubled(Issue.TEMPLATE_BOS, 1000, 1, lengths=lengths(), tokenizer=facts())
+    assert level(judge("TP-PRE-DOUBLE-BOS", view)) == (Level.INFO, "template")

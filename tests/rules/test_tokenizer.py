@@ -161,6 +161,7 @@ def test_without_a_text_nothing_is_measured(rule: str) -> None:
         ("TP-TOK-LOW-COVERAGE", {"distinct": 0}, Skip.NEED_DEGENERATE),
         ("TP-TOK-FERTILITY", {"tokens": 60_000}, Level.WARN),
         ("TP-TOK-FERTILITY", {"tokens": 40_000}, Level.WARN),
+        ("TP-TOK-FERTILITY", {"tokens": 60_000, "charwise": True}, Level.INFO),
         ("TP-TOK-FERTILITY", {"tokens": 39_999}, None),
         ("TP-TOK-FERTILITY", {"tokens": 40_000, "words": 4_999}, None),
         ("TP-TOK-FERTILITY", {"tokens": 40_000, "characters": 999}, Skip.NEED_TOO_SHORT),

@@ -173,6 +173,15 @@ def test_settings_that_are_none_say_nothing(tmp_path: Path, content: str) -> Non
     assert (found.specials, found.template, found.embedding) == ((), None, None)
 
 
+@pytest.mark.parametrize("name", ["vocab.txt", "vocab.json"])
+def test_a_vocabulary_alone_is_named_with_what_makes_a_tokenizer_of_it(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_text("[UNK]\n")
+    (fault,) = opened(tmp_path).faults
+    assert fault.detail.startswith(f"holds {name} and no tokenizer.json: save_pretrained()")
+
+
 def test_an_empty_directory_holds_none(tmp_path: Path) -> None:
     (fault,) = opened(tmp_path).faults
     assert fault.detail == "holds no tokenizer.json and no SentencePiece model"

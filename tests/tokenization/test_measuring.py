@@ -68,7 +68,12 @@ def test_numbers_are_those_between_words(tmp_path: Path) -> None:
 def test_a_vocabulary_without_two_digits_in_a_token_is_seen(tmp_path: Path) -> None:
     model = pieces(tmp_path / "m.model", split_digits=True)
     found = use(model, tmp_path / "t.txt", "in 199999\n")
-    assert (found.digitwise, found.split_numbers) == (True, 1)
+    assert (found.digitwise, found.split_numbers, found.charwise) == (True, 1, False)
+
+
+def test_a_vocabulary_of_letters_is_seen(tmp_path: Path) -> None:
+    model = pieces(tmp_path / "m.model", model_type="char")
+    assert use(model, tmp_path / "t.txt", "the quick fox\n").charwise
 
 
 def test_tokens_a_second_are_of_the_lines_that_tell_their_time(model: Path, tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from trainproof.model.dataset import Issue, Shape
 
 from .rows import Fields
-from .turns import Content, as_turns, conversation, flat, is_empty
+from .turns import Content, as_turns, conversation, flat, is_empty, texts_of
 
 Reader = Callable[[Fields], Content]
 
@@ -32,6 +33,7 @@ _ANSWERED = (
 )
 _CHOICES = ("choices", "options")
 """Fields beside which an answer is the number of a choice, and no text."""
+_PAIR = ("prompt", "chosen", "rejected")
 _INSTRUCTED = (("instruction", "output"), ("instruction", "response"))
 _TEXTS = ("text", "output", "content", "response", "completion", "sentence", "conversation")
 """Names of the one text of a row, the first that is there."""
@@ -158,15 +160,17 @@ def _named(name: str, row: Fields) -> Content:
 def _answered(asked: str, answered: str, shape: Shape, row: Fields) -> Content:
     """A prompt, with the input that an instruction may have, and its answer."""
     prompt, answer = row[asked], row[answered]
+    parts = (*texts_of(prompt), *texts_of(answer))
     issues: tuple[Issue, ...] = ()
     if type(prompt) is not str or type(answer) is not str:
         answer = _value(answer) if answered == _VALUE else answer
         prompt, answer, issues = _flattened(prompt, answer)
     if shape is Shape.INSTRUCTION and isinstance(row.get("input"), str):
         prompt = f"{prompt}\n{row['input']}"
+        parts = (*parts, row["input"])
     if not issues and (not answer or answer.isspace()) and is_empty(row[answered]):
         issues = (Issue.EMPTY_ANSWER,)
-    return Content(f"{prompt}\n{answer}", len(prompt) + 1, issues)
+    return Content(f"{prompt}\n{answer}", len(prompt) + 1, issues, parts=parts)
 
 
 def _value(answer: Any) -> Any:
@@ -198,7 +202,8 @@ def _preference(row: Fields) -> Content:
     elif not issues and row["chosen"] == row["rejected"]:
         issues = [Issue.SAME_PAIR]
     text = f"{prompt}\n{chosen}\n{rejected}"
-    return Content(text, len(prompt) + 1, tuple(dict.fromkeys(issues)))
+    parts = tuple(chain.from_iterable(map(texts_of, map(row.get, _PAIR))))
+    return Content(text, len(prompt) + 1, tuple(dict.fromkeys(issues)), parts=parts)
 
 
 def _strings(within: Any) -> Iterator[str]:

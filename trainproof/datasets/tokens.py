@@ -63,7 +63,9 @@ class TokenSample:
         if not encodable(text):
             return
         if self._sampled <= _USED:
-            self._use.add(Utterance(spot.line or 0, content.text))
+            parts = filter(str.strip, content.parts or (content.text,))
+            for place, part in enumerate(parts):
+                self._use.add(Utterance(spot.line or 0, part), goes_on=place > 0)
         self._waiting.append((text[:_LONGEST], answer, rendered, spot))
         if len(self._waiting) >= _BATCH:
             self._encode()
@@ -100,7 +102,7 @@ class TokenSample:
             self._count(text, answer, len(ids) + (0 if rendered else self._added), spot)
             bos = self._loaded.bos
             if bos and self._loaded.facts.adds_bos and text.startswith(bos):
-                self._issues.add(Issue.DOUBLE_BOS, spot)
+                self._issues.add(Issue.TEMPLATE_BOS if rendered else Issue.DOUBLE_BOS, spot)
 
     def _count(self, text: str, answer: int | None, tokens: int, spot: Spot) -> None:
         self._tokens += tokens

@@ -60,13 +60,15 @@ class Turn(NamedTuple):
 class Content(NamedTuple):
     """What one row says. ``text``: all of it, the prompt first. ``answer``: where in it the last
     answer begins, None where nothing is an answer. ``turns``: of a conversation. ``beside``: what
-    else must be equal for two rows to be the same."""
+    else must be equal for two rows to be the same. ``parts``: the texts of the row by themselves,
+    where they are several."""
 
     text: str
     answer: int | None = None
     issues: tuple[Issue, ...] = ()
     turns: tuple[Turn, ...] = ()
     beside: str = ""
+    parts: tuple[str, ...] = ()
 
 
 def conversation(value: Any) -> Content:
@@ -85,7 +87,7 @@ def conversation(value: Any) -> Content:
     if len(usable) == len(turns):  # what cannot be read may be an answer
         issues += _answers(usable)
     text, answer = _joined(usable)
-    return Content(text, answer, tuple(issues), usable)
+    return Content(text, answer, tuple(issues), usable, parts=tuple(turn.text for turn in usable))
 
 
 def _spelled(text: str) -> Any:
@@ -104,6 +106,11 @@ def flat(value: Any) -> tuple[str, Issue | None]:
         return "", Issue.NULL_TEXT
     turns = as_turns(value)
     return "\n".join(turn.text for turn in turns), None if turns else Issue.NOT_TEXT
+
+
+def texts_of(value: Any) -> tuple[str, ...]:
+    """The texts of a field that may be text or turns."""
+    return (value,) if isinstance(value, str) else tuple(turn.text for turn in as_turns(value))
 
 
 def as_turns(value: Any) -> tuple[Turn, ...]:

@@ -58,6 +58,7 @@ class Issue(StrEnum):
     OVERFLOW = "overflow"
     ANSWER_CUT = "answer-cut"
     DOUBLE_BOS = "double-bos"
+    TEMPLATE_BOS = "template-bos"
     ID_RANGE = "id-range"
     NOT_RENDERED = "not-rendered"
 

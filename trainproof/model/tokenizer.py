@@ -53,8 +53,8 @@ class TextUse:
     does not have. ``uncovered``: distinct characters that become an unknown token.
 
     ``numbers``: runs of digits of two or more; ``split_numbers``: those of more tokens than half
-    their digits and one; ``digitwise``: no token holds two digits. ``timed_tokens`` and
-    ``seconds``: of lines that declare a duration.
+    their digits and one; ``digitwise``: no token holds two digits, ``charwise``: nor two letters.
+    ``timed_tokens`` and ``seconds``: of lines that declare a duration.
     """
 
     artifact: str
@@ -72,6 +72,7 @@ class TextUse:
     split_example: str = ""
     first_split: int | None = None
     digitwise: bool = False
+    charwise: bool = False
     timed_lines: int = 0
     timed_tokens: int = 0
     seconds: float = 0.0

@@ -1047,7 +1047,11 @@ def _ending(measured: dict[str, Value], least: int, evidence: Evidence) -> Outco
         " the token that encoding puts before every text.",
         means="The model sees the token twice in training and once in use, or the other way round.",
         does_not_mean="That the trainer lets the tokenizer add it.",
-        guards=("Only for tokenizers whose encoding adds the token.",),
+        guards=(
+            "Only for tokenizers whose encoding adds the token.",
+            "What the chat template writes is a note: apply_chat_template of transformers encodes"
+            " it without adding the token.",
+        ),
         references=("unsloth PR #10312", "DeepSeek-R1 #151", "reward-bench #164"),
     ),
     fires=Example(
@@ -1055,12 +1059,25 @@ def _ending(measured: dict[str, Value], least: int, evidence: Evidence) -> Outco
         troubled(Issue.DOUBLE_BOS, 1000, 1, lengths=_WITHIN, tokenizer=facts()),
     ),
     silent=Example("no row begins with it", dataset(lengths=_WITHIN, tokenizer=facts())),
+    variants={
+        "template": Variant(
+            Level.INFO,
+            "The chat template begins {count:,} of {rows:,} tokenized rows with the token of the"
+            " beginning, which encoding its text would add once more.",
+            _FIRST,
+        )
+    },
     subject=SubjectKind.DATASET,
 )
 def double_bos(data: Dataset, lengths: Lengths) -> Outcome:
-    twice = data.issues.get(Issue.DOUBLE_BOS, Tally())
-    found = list(counted(twice, lengths.sampled, "begin twice"))
+    found = issues(data, lengths.sampled, _TWICE, {Issue.TEMPLATE_BOS: "template"})
     return settle(found, {"rows": lengths.sampled})
+
+
+_TWICE = {
+    Issue.DOUBLE_BOS: "begin with the token of the beginning",
+    Issue.TEMPLATE_BOS: "begin with it where the chat template writes them",
+}
 
 
 @rule(

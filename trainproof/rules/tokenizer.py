@@ -454,16 +454,24 @@ def low_coverage(
         measures="Tokens over characters, and over words.",
         means="The vocabulary was made for other text: rows are long, the context is short, and"
         " training is slow.",
-        does_not_mean="That nothing can be learned: tokenizers of characters and bytes do this by"
-        " design.",
+        does_not_mean="That nothing can be learned: tokenizers of bytes do this by design.",
         guards=(
             "At least 1,000 characters.",
+            "Where no token of the vocabulary holds two letters it is a design, and a note.",
             "Words count where they are separated: 12 characters each at most, on average.",
         ),
         references=("Rust et al. 2021, How Good is Your Tokenizer?", "Petrov et al. 2023"),
     ),
     fires=Example("a text takes more tokens than characters", used(tokens=75_000)),
     silent=_USED,
+    variants={
+        "characters": Variant(
+            Level.INFO,
+            "Words are spelled letter by letter: no token holds two. The text takes"
+            " {per_character:.2f} tokens a character and {per_word:.1f} a word.",
+            "{tokens:,} tokens for {characters:,} characters in {lines:,} lines.",
+        )
+    },
     subject=SubjectKind.TOKENIZER,
 )
 def fertility(
@@ -482,7 +490,8 @@ def fertility(
     separated = text.characters <= 12 * text.words
     if each < per_character and not (separated and word >= per_word):
         return Clean(measured)
-    return Fired((Evidence(_where(text, None), measured),))
+    variant = "characters" if text.charwise else ""
+    return Fired((Evidence(_where(text, None), measured, variant),))
 
 
 @rule(

@@ -18,7 +18,10 @@ _MAX_SIZE = 512 << 20
 _THREADS = 4
 """Of a library. One for each of many cores takes more addresses than a worker may have."""
 _MODELS = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "spm.model")
+_SLOW = ("vocab.txt", "vocab.json")
+"""Vocabularies that say nothing of how a text is taken apart before they are asked."""
 _DIGITS = re.compile(r"[^\w]*[_▁Ġ]?\d{2,}")
+_LETTERS = re.compile(r"(?:##|[_▁Ġ])?[^\W\d_]{2,}")
 _GENERATION = re.compile(r"\{%-?\s*generation\b")
 _WRITTEN = re.compile(r"<\|[^|<>\s]{1,60}\|>|<｜[^｜<>\s]{1,60}｜>|<(?:start|end)_of_turn>")
 """Tokens as chat templates spell them."""
@@ -38,8 +41,8 @@ class Encoder(Protocol):
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A tokenizer that works. ``unknown``: the id of its unknown token. ``template``: the text of
-    the chat template. ``digitwise``: no token holds two digits. ``spells``: words that it does
-    not know are spelled in smaller parts."""
+    the chat template. ``digitwise``: no token holds two digits, ``charwise``: nor two letters.
+    ``spells``: words that it does not know are spelled in smaller parts."""
 
     facts: Tokenizer
     encoder: Encoder
@@ -47,6 +50,7 @@ class Loaded:
     template: str | None
     digitwise: bool
     spells: bool = True
+    charwise: bool = False
     bos: str = ""
     eos: str = ""
 
@@ -81,6 +85,10 @@ def _fault(artifact: str, detail: str) -> Fault:
 
 def _missing(path: str) -> str:
     if os.path.isdir(path):
+        slow = [name for name in _SLOW if os.path.isfile(os.path.join(path, name))]
+        if slow:
+            told = f"holds {slow[0]} and no tokenizer.json: save_pretrained() of transformers"
+            return f"{told} writes one from it, for most kinds of tokenizers"
         return "holds no tokenizer.json and no SentencePiece model"
     return "no such file (names of a hub are not looked up: give a path)"
 
@@ -116,6 +124,7 @@ class _Vocabulary:
     size: int
     total: bool
     digitwise: bool
+    charwise: bool
     spells: bool
     unknown: int | None
     roles: dict[Special, tuple[str, int]]
@@ -149,6 +158,7 @@ def _loaded(
         unknown=found.unknown,
         template=written or None,
         digitwise=found.digitwise,
+        charwise=found.charwise,
         spells=found.spells,
         bos=bos,
         eos=eos,
@@ -242,6 +252,7 @@ def _huggingface(path: str) -> _Vocabulary:
         size=1 + max(vocabulary.values(), default=-1),
         total=byte_level or bool(getattr(model, "byte_fallback", False)),
         digitwise=not any(map(_DIGITS.fullmatch, vocabulary)),
+        charwise=kind != "WordLevel" and not any(map(_LETTERS.fullmatch, vocabulary)),
         spells=kind != "WordLevel",
         unknown=vocabulary.get(unknown) if unknown else None,
         roles={},
@@ -274,6 +285,7 @@ def _sentencepiece(path: str) -> _Vocabulary:
     inner: Any = import_module("sentencepiece").SentencePieceProcessor()
     inner.load(path)
     size = int(inner.get_piece_size())
+    pieces = [inner.id_to_piece(id) for id in range(size)]
     ids = {
         Special.BOS: int(inner.bos_id()),
         Special.EOS: int(inner.eos_id()),
@@ -285,7 +297,8 @@ def _sentencepiece(path: str) -> _Vocabulary:
         family=Family.SENTENCEPIECE,
         size=size,
         total=any(inner.is_byte(id) for id in range(min(size, 300))),
-        digitwise=not any(_DIGITS.fullmatch(inner.id_to_piece(id)) for id in range(size)),
+        digitwise=not any(map(_DIGITS.fullmatch, pieces)),
+        charwise=not any(map(_LETTERS.fullmatch, pieces)),
         spells=True,
         unknown=ids[Special.UNK],
         roles={role: (inner.id_to_piece(id), id) for role, id in ids.items() if id >= 0},

@@ -73,11 +73,12 @@ class Use:
     def full(self) -> bool:
         return self._characters >= MOST
 
-    def add(self, said: Utterance) -> None:
+    def add(self, said: Utterance, goes_on: bool = False) -> None:
+        """``goes_on``: it is of the same line as the one before."""
         text = said.text.strip()[:_LONGEST]
         if not text or self.full or not encodable(text):
             return
-        self._lines += 1
+        self._lines += not goes_on
         self._characters += len(text)
         self._words += len(text.split())
         self._seen.update(text)
@@ -127,6 +128,7 @@ class Use:
             split_example=split[0][:40] if split else "",
             first_split=self._numbers[split[0]][1] if split else None,
             digitwise=self._loaded.digitwise,
+            charwise=self._loaded.charwise,
             timed_lines=self._timed_lines,
             timed_tokens=self._timed_tokens,
             seconds=self._seconds,
