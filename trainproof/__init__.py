@@ -9,6 +9,7 @@ Names are imported when first used, so that ``import trainproof`` and ``--versio
 
 from __future__ import annotations
 
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ __all__ = [
 _HOMES = {"Config": "config", "ConfigError": "config"}
 
 
-def audit(*paths: str, config: Config | None = None, **options: Any) -> Report:
+def audit(*paths: str | PathLike[str], config: Config | None = None, **options: Any) -> Report:
     """Audit one or more paths and return the report.
 
     ``options`` are fields of :class:`Config` (``select=("TP-NAN",)``, ``jobs=2`` …) over those of
@@ -46,7 +47,7 @@ def audit(*paths: str, config: Config | None = None, **options: Any) -> Report:
     from .config import Config as Settings  # noqa: PLC0415
 
     if paths:
-        options["paths"] = paths
+        options["paths"] = tuple(map(fspath, paths))
     return api.audit(replace(config or Settings(), **options))
 
 

@@ -103,7 +103,7 @@ def _check_format(name: str) -> None:
     try:
         reader(name)
     except KeyError:
-        names = sorted(one.name for one in (*READERS, *third_party().readers))
+        names = ", ".join(sorted(one.name for one in (*READERS, *third_party().readers)))
         raise ConfigError(f"unknown format {name!r}: {names}") from None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from trainproof import Config, ExitCode, FailOn, Report, Verdict, audit, exit_code
 
 
@@ -18,4 +20,4 @@ def gate(path: str) -> ExitCode:
 
 
 def configured() -> Report:
-    return audit("runs", config=Config(exclude=("**/tmp/**",), timeout=10.0))
+    return audit(Path("runs"), config=Config(exclude=("**/tmp/**",), timeout=10.0))

@@ -13,7 +13,7 @@ from trainproof.model.text import BARS, GAP, printable
 
 from .view import full_path, shorten
 
-MIN_WIDTH = 60
+MIN_WIDTH = 40
 TEXT_CHARS = 2_000
 _COLORS = {"red": 31, "green": 32, "yellow": 33, "magenta": 35, "bold": 1, "faint": 2}
 _SHADES: dict[str, str] = {
