@@ -66,6 +66,12 @@ def test_evaluations_that_are_all_equal_say_that_it_does_not_change() -> None:
     assert "eval_reward goes from 19.56 to 19.56" in prose(cell).message
 
 
+def test_equal_evaluations_that_are_better_than_the_training_are_no_such_sign() -> None:
+    solved = named("eval_reward", [0.97] * 30, range(5, 155, 5))
+    trained = named("reward", 0.8 + 0.05 * noise(200))
+    assert skipped(judge(REWARD, run(trained, solved))) is Skip.UNDECIDED
+
+
 def test_a_policy_that_decided_itself_and_earns_no_more_is_a_warning() -> None:
     decided = named("entropy", 0.01 + 1.376 * np.exp(-np.arange(200) / 20))
     cell = judge(REWARD, run(named("reward", FLAT), decided))
@@ -274,12 +280,16 @@ def test_distances_that_end_where_they_began_are_a_warning(tag: str) -> None:
 
 
 def test_a_score_that_sank_is_worse() -> None:
-    cell = judge(SAMPLES, game("inception_score", [4.0, 3.5, 3.0, 2.2, 2.1, 2.0], first=20))
+    sinking = [4.0, 3.5, 3.0, 2.2, 2.1, 2.0]
+    cell = judge(SAMPLES, game("inception_score", sinking))
     assert level(cell) == (Level.WARN, "worse")
     assert prose(cell).message == (
-        "inception_score got worse: its first value, at step 20, was 4, the median of the last"
+        "inception_score got worse: its first value, at step 5, was 4, the median of the last"
         " three is 2.1."
     )
+    assert skipped(judge(SAMPLES, game("inception_score", sinking, 20))) is Skip.START_MISSING
+    sinking[-3:] = [1.3, 1.2, 1.2]
+    assert level(judge(SAMPLES, game("inception_score", sinking, 20))) == (Level.WARN, "worse")
 
 
 def test_equal_distances_are_a_warning_where_digits_could_differ() -> None:

@@ -96,7 +96,7 @@ def _plateau(values: Floats) -> bool:
     policy at its best cannot gain."""
     later = values[len(values) // 4 :]
     mean, spread = float(later.mean()), float(later.std())
-    if spread == 0 or later.max() - mean < PRESSED * (mean - np.quantile(later, 0.02)):
+    if not _moves(later) or later.max() - mean < PRESSED * (mean - np.quantile(later, 0.02)):
         return True
     return bool(values[0] < mean - LEARNED_AT_ONCE * spread)
 
@@ -120,7 +120,7 @@ class Sign:
 
 
 def _still(attempt: Attempt) -> Sign | None:
-    """An entropy, a divergence from another policy or evaluations by which it does not change."""
+    """An entropy, or a divergence from another policy, by which the policy does not change."""
     for one in attempt.select(Role.ENTROPY):
         if _judged(one, FEW):
             means = np.array([part.mean() for part in np.array_split(one.values, BLOCKS)])
@@ -130,9 +130,17 @@ def _still(attempt: Attempt) -> Sign | None:
         near = 0.0 if APPROXIMATE & _words(one) else NEAR
         if _judged(one, FEW) and float(np.abs(one.values).max()) <= near:
             return Sign("still", one.tag, float(one.values[0]), float(one.values[-1]))
+    return None
+
+
+def _same(attempt: Attempt, values: Floats) -> Sign | None:
+    """Evaluations that are all equal, and no better than rows of the training: a policy that was
+    at its best would be, without exploration."""
     for one in attempt.select(Role.REWARD, Split.EVAL):
-        if _judged(one, 5) and not _moves(one):
-            return Sign("still", one.tag, float(one.values[0]), float(one.values[-1]))
+        if _judged(one, 5) and not _moves(one.values):
+            value = float(one.values[0])
+            if value <= values.mean() + values.std():
+                return Sign("still", one.tag, value, value)
     return None
 
 
@@ -287,7 +295,8 @@ def no_reward_gain(
         return Undecided(measured, Skip.NEED_DEGENERATE)
     seen = profile(reward)
     measured |= {"first": seen.first, "last": seen.last, "highest": float(reward.values.max())}
-    task = next(filter(_moves, _harder(beside)), None) or _exploring(beside)
+    moving = (one for one in _harder(beside) if _moves(one.values))
+    task = next(moving, None) or _exploring(beside)
     if task is not None:
         return Undecided({**measured, "other": task.tag})
     other = next(filter(_gained, _rewards(beside)), None)
@@ -338,8 +347,8 @@ def _exploring(beside: Attempt) -> Series | None:
     return None
 
 
-def _moves(one: Series) -> bool:
-    return bool((one.values != one.values[0]).any())
+def _moves(values: Floats) -> bool:
+    return bool((values != values[0]).any())
 
 
 def _held_out(reward: Series, trained: Series, measured: dict[str, Value]) -> Outcome:
@@ -352,7 +361,7 @@ def _held_out(reward: Series, trained: Series, measured: dict[str, Value]) -> Ou
     last, first = median(reward.values[-3:]), median(reward.values[:3])
     measured |= {"first": first, "last": last}
     reached = float(reward.values.max()) - seen.first
-    far = HALF if _moves(reward) else STALE
+    far = HALF if _moves(reward.values) else STALE
     if reached < far * gain and last - first < FOLLOWS * gain:
         return Fired((Evidence(where(reward), measured, "held-out"),))
     return Undecided(measured)
@@ -380,6 +389,7 @@ def _alone(
     still = _still(beside)
     if still is None and _mostly_reached(reward.values):
         return Undecided(measured)
+    still = still or _same(beside, reward.values)
     if still is None and most >= useful * level:
         return Undecided(measured, Skip.LOW_POWER)
     sign = still or _decided(beside) or _headroom(reward.values) or Sign("plain")
@@ -447,8 +457,8 @@ def _sank(seen: Profile) -> bool:
         " evaluation may be better.",
         guards=(
             "Six values at least, the first within the first tenth of the run, and none 5 % better"
-            " than the first. Half as bad again in each of the last three is worse from wherever"
-            " the first lies; three times as bad, where one was better in between.",
+            " than the first. Half as bad again in each of the last three is worse with five values,"
+            " too; three times as bad, where one was better in between or the first came later.",
             "Equal values must be printed with enough digits to differ.",
             "Values of 0 or below have no ratio: not judged.",
         ),
@@ -492,7 +502,7 @@ def no_sample_gain(
     if (values == values[0]).all():
         return _frozen(metric, measured)
     gained = bool(costs.min() < once * costs[0])
-    if costs[-3:].min() >= rise * (2 if gained else 1) * costs[0]:
+    if costs[-3:].min() >= rise * (2 if gained or early > start else 1) * costs[0]:
         return Fired((Evidence(where(metric), measured, "worse"),))
     if kept < least or gained:
         return Clean(measured)
