@@ -457,8 +457,9 @@ def _sank(seen: Profile) -> bool:
         " evaluation may be better.",
         guards=(
             "Six values at least, the first within the first tenth of the run, and none 5 % better"
-            " than the first. Half as bad again in each of the last three is worse with five values,"
-            " too; three times as bad, where one was better in between or the first came later.",
+            " than the first. Half as bad again in each of the last three is worse with five"
+            " values, too; three times as bad, where one was better in between or the first came"
+            " later.",
             "Equal values must be printed with enough digits to differ.",
             "Values of 0 or below have no ratio: not judged.",
         ),
