@@ -178,7 +178,7 @@ def test_a_tree_that_runs_in_a_circle_is_damaged() -> None:
     assert tensor(made, address).unread == "the chunks of a dataset run in a circle"
 
 
-@pytest.mark.parametrize("field", ["chunk_unpacked", "band", "entries"])
+@pytest.mark.parametrize("field", ["chunk_unpacked", "band", "chunks"])
 def test_what_is_over_a_limit_is_not_read(field: str) -> None:
     made = whole()
     data = file_of({"w": made.old_tree()}, made.file)
@@ -186,6 +186,16 @@ def test_what_is_over_a_limit_is_not_read(field: str) -> None:
     (one, *_) = read_checkpoint(io.BytesIO(data), "m.h5", limits=limits)
     assert isinstance(one, TensorInfo)
     assert "limit" in one.unread
+
+
+def test_chunks_of_all_datasets_together_are_limited() -> None:
+    made = whole()
+    members = {name: made.old_tree() for name in ("a", "b")}
+    limits = replace(LIMITS, chunks=12)
+    one, two, *_ = read_checkpoint(io.BytesIO(file_of(members, made.file)), "m.h5", limits=limits)
+    assert isinstance(one, TensorInfo)
+    assert isinstance(two, TensorInfo)
+    assert (one.unread, two.unread) == ("", "a dataset in more chunks than the limit")
 
 
 def test_an_index_that_grows_is_not_read() -> None:

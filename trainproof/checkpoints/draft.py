@@ -39,7 +39,7 @@ class Draft:
 
     ``level``: of how many other files this one is a part. ``beside``: the files of its directory,
     None where the caller gives none. ``spent``: bytes that were measured where they may be shared,
-    ``listed``: tensors that were listed one by one.
+    ``listed``: tensors that were listed one by one, ``chunks``: chunks of arrays.
     """
 
     artifact: str
@@ -51,6 +51,7 @@ class Draft:
     beside: Beside | None = None
     spent: int = 0
     listed: int = 0
+    chunks: int = 0
     integrity: Integrity = Integrity.NOT_CHECKED
     survey: Survey = field(init=False)
     tensors: int = 0
@@ -82,6 +83,11 @@ class Draft:
         """Whether so many more bytes may be measured."""
         self.spent += count
         return self.spent <= self.budget
+
+    def spend_chunks(self, count: int) -> bool:
+        """Whether an array in so many chunks may be read besides."""
+        self.chunks += count
+        return self.chunks <= self.limits.chunks
 
     def fault(self, damage: Damage, fatal: bool = True) -> Fault:
         return Fault(damage.code, self.artifact, damage.what, fatal)

@@ -261,7 +261,7 @@ class _Reading:
         try:
             most = _most(found.dataspace, one.shape)
             stored = Dataset(found.layout, found.filters, one.shape, most, size)
-            chunks = chunks_of(self._read, stored, draft.limits)
+            chunks = chunks_of(self._read, stored, draft.spend_chunks, draft.limits)
             if not draft.values:
                 return listed(draft, one, "")
             if not draft.spend(one.nbytes):

@@ -30,6 +30,7 @@ _DEFLATE, _SHUFFLE, _FLETCHER = 1, 2, 3
 _NAMES: Mapping[int, str] = {4: "szip", 5: "nbit", 6: "scaleoffset", 32000: "lzf", 32015: "zstd"}
 _PARTIAL_UNFILTERED, _SINGLE_FILTERED = 1, 2
 _CHUNK_NODE = 1
+_TOO_MANY = "a dataset in more chunks than the limit"
 _DIMENSIONS = 32
 """As many as HDF5 allows."""
 
@@ -95,7 +96,11 @@ class Dataset:
     itemsize: int
 
 
-def chunks_of(read: Read, one: Dataset, limits: Limits = LIMITS) -> Chunks:
+Spend = Callable[[int], bool]
+"""Whether so many more chunks, or nodes of an index, may be looked at."""
+
+
+def chunks_of(read: Read, one: Dataset, spend: Spend, limits: Limits = LIMITS) -> Chunks:
     """Raises Damage, NotRead."""
     shape, itemsize, filters = one.shape, one.itemsize, tuple(_filters(one.filters))
     found = _old(one.layout) if one.layout[0] == 3 else _new(one.layout)
@@ -104,12 +109,13 @@ def chunks_of(read: Read, one: Dataset, limits: Limits = LIMITS) -> Chunks:
     grid = Grid(shape, found.sizes[:-1], itemsize)
     if grid.band_bytes > limits.band or grid.chunk_bytes > limits.chunk_unpacked:
         raise NotRead("a dataset in chunks that are larger than the limit")
-    if math.prod(grid.counts) > limits.entries:
-        raise NotRead("a dataset in more chunks than the limit")
+    total = math.prod(grid.counts)
+    if not spend(total):
+        raise NotRead(_TOO_MANY)
     all_of_it = counts(one.most, grid.sizes)
-    whole = _Whole(read, grid.sizes, itemsize, all_of_it, bool(filters), limits)
+    whole = _Whole(read, grid.sizes, itemsize, all_of_it, grid.counts, bool(filters), spend)
     listed = () if found.address == _UNDEFINED else found.places(whole)
-    places = dict(itertools.islice(listed, limits.entries))
+    places = dict(itertools.islice(listed, total))
     if any(index not in places for index in grid.indices()):
         raise NotRead("a dataset in chunks, some of which were never written")
     return Chunks(grid, places, filters, found.raw_ends)
@@ -117,14 +123,16 @@ def chunks_of(read: Read, one: Dataset, limits: Limits = LIMITS) -> Chunks:
 
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """What finding chunks needs to know of a dataset. ``grid``: of all chunks that it may have."""
+    """What finding chunks needs to know of a dataset. ``grid``: of all chunks that it may have;
+    ``present``: of those that it has."""
 
     read: Read
     sizes: tuple[int, ...]
     itemsize: int
     grid: tuple[int, ...]
+    present: tuple[int, ...]
     filtered: bool
-    limits: Limits
+    spend: Spend
 
     @property
     def nbytes(self) -> int:
@@ -211,8 +219,11 @@ def _single(size: int | None, mask: int) -> _Find:
 
 
 def _implicit(whole: _Whole, address: int) -> Iterator[tuple[Index, Place]]:
-    for number in range(min(math.prod(whole.grid), whole.limits.entries)):
-        yield whole.index(number), Place(address + number * whole.nbytes, whole.nbytes)
+    for index in itertools.product(*map(range, whole.present)):
+        number = 0
+        for at, count in zip(index, whole.grid, strict=True):
+            number = number * count + at
+        yield index, Place(address + number * whole.nbytes, whole.nbytes)
 
 
 def _old_tree(whole: _Whole, address: int) -> Iterator[tuple[Index, Place]]:
@@ -221,8 +232,10 @@ def _old_tree(whole: _Whole, address: int) -> Iterator[tuple[Index, Place]]:
     stack, seen = [address], set[int]()
     while stack:
         at = stack.pop()
-        if at in seen or len(seen) > whole.limits.entries:
+        if at in seen:
             raise Damage(FaultCode.CORRUPT, "the chunks of a dataset run in a circle")
+        if not whole.spend(1):
+            raise NotRead(_TOO_MANY)
         seen.add(at)
         head = whole.read(at, 24)
         count = int.from_bytes(head[6:8], "little")
@@ -244,7 +257,7 @@ def _scaled(offsets: Sequence[int], sizes: Sequence[int]) -> Index:
 
 def _new_tree(whole: _Whole, address: int) -> Iterator[tuple[Index, Place]]:
     rank = len(whole.sizes)
-    for record in itertools.islice(records(whole.read, address), whole.limits.entries):
+    for record in records(whole.read, address):
         width = len(record) - 8 - 8 * rank - (4 if whole.filtered else 0)
         if width < 0 or width > 8 or (width > 0) != whole.filtered:
             raise Damage(FaultCode.CORRUPT, "the chunks of a dataset are listed otherwise")
@@ -260,8 +273,10 @@ def _fixed(whole: _Whole, address: int) -> Iterator[tuple[Index, Place]]:
     plain = 8 if client == 0 else 12
     if mark != b"FAHD" or bool(client) != whole.filtered or not plain <= width <= 24 or bits > 32:
         raise Damage(FaultCode.CORRUPT, f"there are no chunks at byte {address}")
-    if count != math.prod(whole.grid) or count > whole.limits.entries:
+    if count != math.prod(whole.grid):
         raise Damage(FaultCode.CORRUPT, f"there are {count} chunks at byte {address}")
+    if not whole.spend(count):
+        raise NotRead(_TOO_MANY)
     for number, entry in enumerate(_entries(whole, block, width, bits, count)):
         place = int.from_bytes(entry[:8], "little")
         if place != _UNDEFINED:

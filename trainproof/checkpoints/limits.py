@@ -53,8 +53,9 @@ class Limits:
       ``document``: bytes of JSON. ``table_block``: of a table of TensorFlow.
       ``object_header``, ``object_blocks``: bytes and blocks of one HDF5 object's header,
       ``object_depth`` of its groups; ``chunk_unpacked``: bytes of one of its chunks, ``band``: of
-      the rows that a row of chunks holds, which are put together. ``unpack_memory``: what unpacking
-      xz may take.
+      the rows that a row of chunks holds, which are put together. ``chunks`` of all arrays of HDF5
+      or Zarr in a file, and nodes of a database of OCDBT: 30 microseconds each; ``keys``: bytes of
+      all its keys. ``unpack_memory``: what unpacking xz may take.
       ``levels`` of files inside of files, and ``level_unpacked`` bytes that each may unpack beyond
       its own size.
     """
@@ -109,6 +110,8 @@ class Limits:
     object_depth: int = 64
     chunk_unpacked: int = 32 << 20
     band: int = 64 << 20
+    chunks: int = 100_000
+    keys: int = 32 << 20
     unpack_memory: int = 64 << 20
     levels: int = 2
     level_unpacked: int = 16 << 20
