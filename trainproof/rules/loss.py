@@ -1,5 +1,6 @@
 """The shape of the training loss."""
 
+import math
 from itertools import chain
 from typing import Annotated
 
@@ -44,6 +45,7 @@ from .statistics import (
     Profile,
     Stretches,
     curvature_noise,
+    measure,
     median,
     printed_quantum,
     profile,
@@ -476,7 +478,8 @@ def _least_step(values: Floats) -> float:
             " 0.0001 over all quarters looked at, half of the fall before and 5 % of the level. A"
             " warning, and none beside a held-out loss that fell or kept its best.",
             "A loss that rose at once has no level to return to but its first value: a warning"
-            " where no block lies below it, one at twice of it and the last at 1.5 times.",
+            " where no block lies below it, one at twice of it and the last at 1.5 times, beyond"
+            " four times the noise of one value: the first batch may be an easy one.",
             "Clean only if the loss demonstrably fell and kept it.",
         ),
         references=(
@@ -573,7 +576,7 @@ def _above_first(
     start, levels = float(loss.values[0]), seen.medians
     if not _never_back(levels, start, least_end) or starts_late(loss):
         return None
-    if any(median(one.values[-3:]) < start for one in held_out):
+    if any(median(one.values[-3:]) < start for one in held_out) or _lucky(loss.values, seen):
         return None
     measured: dict[str, Value] = {
         **_ends(seen),
@@ -589,6 +592,19 @@ def _never_back(levels: Floats, start: float, least_end: float) -> bool:
     """Whether a loss doubled its positive first value and no block lies 2 % below that again."""
     doubled = bool(levels.max() >= 2 * start > 0)
     return doubled and bool(levels.min() >= 0.98 * start and levels[-1] >= least_end * start)
+
+
+LUCK = 4.0
+"""Noise of one value, of the logarithms: a first value that lies nearer to the end is an easy
+batch."""
+
+
+def _lucky(values: Floats, seen: Profile) -> bool:
+    """Whether the first value may be one of the scatter around the level at the end."""
+    if not values.min() > 0:
+        return True
+    logs = np.log(values)
+    return math.log(seen.medians[-1]) - float(logs[0]) <= LUCK * measure(logs).sigma
 
 
 def _relapsed(loss: Series, seen: Profile, found: Relapse) -> dict[str, Value]:
