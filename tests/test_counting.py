@@ -127,6 +127,8 @@ def test_few_parts_or_those_of_several_lengths_may_be_resumes(rows: list[int]) -
 def test_several_runs_of_one_length_are_no_epochs() -> None:
     values = np.concatenate([learning(30, seed=seed) for seed in range(4)])
     assert told(clock(values, epochs_of([30] * 4))) == [Fall.RESTART] * 3
+    noisy, rate = flat(120, cv=0.2), np.tile(np.linspace(1e-3, 0, 30), 4)
+    assert told(clock(noisy, epochs_of([30] * 4), rate=rate)) == [Fall.RESTART] * 3
 
 
 def test_counts_of_epochs_do_not_start_over_with_each_epoch() -> None:

@@ -29,9 +29,9 @@ CLEAR = 3.0
 NEARER = 0.25
 """Share of the way between two levels within which a curve certainly is at the nearer one."""
 
-JUMP = 5.0
-"""Deviations of a point by which the first one after a fall stands out: a loss that falls fast has
-left its first level within ``LOOK`` points."""
+JUMP, LEAST_JUMP = 5.0, 0.05
+"""Deviations of a point, and share of the way between two levels, by which the first one after a
+fall stands out: a loss that falls fast has left its first level within ``LOOK`` points."""
 
 EPOCHS = 3
 """Falls at equal distances from which on a count is that of the rows of an epoch."""
@@ -117,7 +117,7 @@ def _second(steps: Ints, begin: int, at: int) -> float:
 
 def _counts_epochs(clock: Clock, at: Sequence[int]) -> bool:
     """Whether all falls are those of a count that starts over with each epoch: there are several,
-    after equally many steps, and no loss that starts over."""
+    after equally many steps, and neither loss nor learning rate starts over."""
     if len(at) < EPOCHS or clock.series.column.axis is Axis.EPOCH:
         return False
     steps, values, places = clock.steps, clock.series.values, np.asarray(at)
@@ -126,8 +126,12 @@ def _counts_epochs(clock: Clock, at: Sequence[int]) -> bool:
     alike = longest - int(ends.min()) <= slack and int(steps[-1]) <= longest + slack
     if not alike or (steps[places] > _second(steps, 0, at[0])).any():
         return False
-    some = at[:: 1 + len(at) // SOME]
-    return all(course(values[:i], values[i:]) is not Course.STARTS_OVER for i in some)
+    curves = [values] if clock.rate is None else [values, clock.rate]
+    return not any(
+        course(curve[:i], curve[i:]) is Course.STARTS_OVER
+        for i in at[:: 1 + len(at) // SOME]
+        for curve in curves
+    )
 
 
 def _is_another(clock: Clock, begin: int, at: int) -> bool:
@@ -158,7 +162,7 @@ def course(earlier: Floats, later: Floats) -> Course:
         return Course.STARTS_OVER
     if not abs(drop) > CLEAR * error:
         return Course.UNCLEAR
-    jumps = abs(first) > JUMP * sigma
+    jumps = abs(first) > max(JUMP * sigma, LEAST_JUMP * abs(drop))
     if back / drop >= 1 - NEARER or (jumps and first / drop >= NEARER):
         return Course.STARTS_OVER
     if -1 <= back / drop <= NEARER and not (jumps and first / drop > 0):
