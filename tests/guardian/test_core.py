@@ -6,6 +6,8 @@ import json
 import logging
 import math
 import runpy
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -229,3 +231,40 @@ def test_the_example_of_an_own_loop_is_stopped(tmp_path: Path) -> None:
     assert guardian.should_stop
     assert 400 < guardian.journal.rows < 800
     assert (tmp_path / "trainproof-report.json").exists()
+
+
+def written(directory: Path) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads((directory / "trainproof-report.json").read_text())
+    return report
+
+
+def test_a_training_that_raises_leaves_its_report(tmp_path: Path) -> None:
+    guardian = Guardian(tmp_path)
+    run(guardian, BROKEN)
+    del guardian
+    assert written(tmp_path)["worst_verdict"] == "FAIL"
+
+
+def test_a_program_that_raises_leaves_the_report_of_its_training(tmp_path: Path) -> None:
+    program = (
+        "from trainproof.guardian import Guardian\n"
+        f"guardian = Guardian({str(tmp_path)!r})\n"
+        "for step in range(1, 200):\n"
+        "    guardian.log(step, loss=float('nan') if step > 150 else 1 / step)\n"
+        "raise MemoryError\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr.strip().split(b"\n")[-1]) == (1, b"MemoryError")
+    assert written(tmp_path)["worst_verdict"] == "FAIL"
+
+
+def test_what_was_finished_or_never_begun_is_left_alone(tmp_path: Path) -> None:
+    guardian = Guardian(tmp_path)
+    run(guardian, HEALTHY)
+    guardian.finish()
+    (tmp_path / "trainproof-report.json").unlink()
+    guardian.leave()
+    del guardian
+    Guardian(tmp_path).leave()
+    Guardian(tmp_path, writes=False).log(1, loss=1.0)
+    assert not (tmp_path / "trainproof-report.json").exists()

@@ -62,7 +62,8 @@ def train(
     home: Path, callback: TrainproofCallback | None, *, lr: float = 1e-2, **options: Any
 ) -> tuple[Any, Points]:
     transformers.set_seed(11)
-    model, data = Classifier(), Points()
+    model, data = Classifier(), options.pop("data", None) or Points()
+    resumed = options.pop("resumed", None)
     settings: dict[str, Any] = {
         "max_steps": 60,
         "per_device_train_batch_size": 8,
@@ -82,7 +83,7 @@ def train(
         eval_dataset=Points(16),
         callbacks=[] if callback is None else [callback],
     )
-    trainer.train()
+    trainer.train(resume_from_checkpoint=resumed)
     return trainer, data
 
 
@@ -102,6 +103,28 @@ def test_a_run_is_bit_identical_with_and_without_the_callback(
     assert same_weights(plain, watched)
     assert seen.read == same.read
     assert plain.state.global_step == watched.state.global_step == 24
+
+
+def test_so_it_is_with_accumulation_evaluation_and_a_resume(tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "gradient_accumulation_steps": 3,
+        "max_steps": 12,
+        "eval_strategy": "steps",
+        "eval_steps": 2,
+        "save_strategy": "steps",
+        "save_steps": 6,
+    }
+    train(tmp_path / "first", None, **options)
+    options |= {"max_steps": 18, "resumed": str(tmp_path / "first" / "checkpoint-6")}
+    plain, seen = train(tmp_path / "plain", None, **options)
+    callback = TrainproofCallback("stop_on_fail")
+    watched, same = train(tmp_path / "watched", callback, **options)
+    assert same_weights(plain, watched)
+    assert seen.read == same.read
+    (run,) = callback.guardian.report.reports
+    loss = next(one for one in run.series if one.name == "loss")
+    assert (loss.points, loss.first_step, loss.last_step) == (18, 1, 18)
+    assert run.facts["grad_accumulation"] == 3
 
 
 def test_the_objective_check_puts_random_numbers_back(tmp_path: Path) -> None:
@@ -157,6 +180,25 @@ def test_a_fault_in_the_callback_does_not_stop_the_training(
     assert trainer.state.global_step == 20
     assert caplog.text.count("RuntimeError in on_log") == 1
     assert caplog.text.count("RuntimeError in on_train_end") == 1
+
+
+class Broken(Points):
+    """Cannot be read any more after a while."""
+
+    def __getitem__(self, at: int) -> dict[str, Any]:
+        if len(self.read) == 320:
+            raise OSError("the disk is gone")
+        return super().__getitem__(at)
+
+
+def test_a_training_that_raises_leaves_its_report(tmp_path: Path) -> None:
+    callback = TrainproofCallback()
+    with pytest.raises(OSError, match="the disk is gone"):
+        train(tmp_path, callback, data=Broken())
+    assert callback.guardian is not None
+    callback.guardian.leave()  # as when the program ends
+    (run,) = json.loads((tmp_path / "trainproof-report.json").read_text())["reports"]
+    assert next(one["points"] for one in run["series"] if one["name"] == "loss") == 40 - 1
 
 
 def test_a_resumed_training_knows_what_was_logged_before(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +114,55 @@ def test_a_fault_in_the_callback_does_not_stop_the_training(
     _, history = fit(TrainproofCallback(policy="stop_on_fail"))
     assert len(history.history["loss"]) == 4
     assert "RuntimeError in on_train_batch_end" in caplog.text
+
+
+def batches() -> Iterator[tuple[Any, Any]]:
+    """Without an end, as generators of data are."""
+    generator = np.random.default_rng(1)
+    while True:
+        inputs = generator.normal(size=(8, 8)).astype(np.float32)
+        yield inputs, inputs.sum(1)
+
+
+def stream(callback: Any) -> tuple[Any, Any]:
+    keras.utils.set_random_seed(5)
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.05), "mse", metrics=["mae"])
+    history = model.fit(
+        batches(),
+        steps_per_epoch=6,
+        epochs=3,
+        validation_data=batches(),
+        validation_steps=2,
+        verbose=0,
+        callbacks=[] if callback is None else [callback],
+    )
+    return model, history
+
+
+def test_steps_of_an_epoch_may_be_counted_off_a_stream(tmp_path: Path) -> None:
+    plain, before = stream(None)
+    watched, after = stream(TrainproofCallback(tmp_path, policy="stop_on_fail"))
+    for one, other in zip(plain.get_weights(), watched.get_weights(), strict=True):
+        assert np.array_equal(one, other)
+    assert before.history == after.history
+    (run,) = json.loads((tmp_path / "trainproof-report.json").read_text())["reports"]
+    names = {one["name"]: one["points"] for one in run["series"]}
+    assert (names["batch_loss"], names["epoch_loss"], names["val_loss"]) == (18, 3, 3)
+    assert run["facts"]["max_steps"] == 18
+
+
+class Breaking(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if batch == 5:
+            raise MemoryError
+
+
+def test_a_training_that_raises_leaves_its_report(tmp_path: Path) -> None:
+    callback = TrainproofCallback(tmp_path)
+    with pytest.raises(MemoryError):
+        fit(keras.callbacks.CallbackList([callback, Breaking()]))
+    assert callback.guardian is not None
+    callback.guardian.leave()  # as when the program ends
+    (run,) = json.loads((tmp_path / "trainproof-report.json").read_text())["reports"]
+    assert next(one["points"] for one in run["series"] if one["name"] == "batch_loss") == 6

@@ -150,6 +150,54 @@ def test_steps_of_optimizers_are_not_taken_for_batches(tmp_path: Path) -> None:
     assert callback.guardian.facts.steps_per_epoch is None
 
 
+class Adversarial(Module):
+    """Two optimizers that take turns, and no loss that is returned."""
+
+    automatic_optimization = False
+
+    def training_step(self, batch: Any, index: int) -> None:
+        for optimizer in self.optimizers():
+            loss = Module.training_step(self, batch, index)
+            self.toggle_optimizer(optimizer)
+            optimizer.zero_grad()
+            self.manual_backward(loss)
+            optimizer.step()
+            self.untoggle_optimizer(optimizer)
+
+    def configure_optimizers(self) -> Any:
+        layers = self.body[0], self.body[3]
+        return [torch.optim.Adam(layer.parameters(), lr=self.lr) for layer in layers]
+
+
+@pytest.mark.parametrize("kind", [Manual, Adversarial])
+def test_manual_optimization_is_bit_identical_too(tmp_path: Path, kind: type[Module]) -> None:
+    options = {"kind": kind, "max_epochs": 2}
+    plain, _ = fit(tmp_path, None, **options)
+    callback = TrainproofCallback("stop_on_fail")
+    watched, _ = fit(tmp_path, callback, **options)
+    pairs = zip(plain.state_dict().values(), watched.state_dict().values(), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+    assert plain.order == watched.order
+    (run,) = json.loads((tmp_path / "trainproof-report.json").read_text())["reports"]
+    names = {one["name"]: one["points"] for one in run["series"]}
+    assert (names["train_loss_epoch"], names["val_loss"]) == (2, 2)
+
+
+class Broken(Module):
+    def training_step(self, batch: Any, index: int) -> Any:
+        if len(self.order) == 160:
+            raise MemoryError
+        return super().training_step(batch, index)
+
+
+def test_a_training_that_raises_leaves_its_report(tmp_path: Path) -> None:
+    with pytest.raises(MemoryError):
+        fit(tmp_path, TrainproofCallback(), kind=Broken)
+    (run,) = json.loads((tmp_path / "trainproof-report.json").read_text())["reports"]
+    names = {one["name"]: one["points"] for one in run["series"]}
+    assert names["train_loss_step"] == 20
+
+
 class Strategy:
     def __init__(self, others: bool) -> None:
         self.others, self.asked = others, 0

@@ -10,6 +10,7 @@ import logging
 import math
 import os
 import time
+import weakref
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -64,11 +65,13 @@ class Policy(StrEnum):
     STOP_ON_FAIL = "stop_on_fail"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Guardian:
     """Judges what is logged to it.
 
-    ``directory``: the run's own; the report is written there at the end, None for nowhere.
+    ``directory``: the run's own; the report is written there at the end, None for nowhere. A
+    training that raises comes to no end: its report is written by ``leave``, when the guardian is
+    given up, or else when the program ends.
     ``first``: rows before the first judgement. ``facts``: what is known of the run, for instance
     ``Facts(max_steps=1000)``. ``config``: rules and thresholds; its paths mean nothing here.
     ``writes``: False in all but one of the processes of a training.
@@ -90,11 +93,16 @@ class Guardian:
     _step: int = field(default=0, init=False)
     _said: set[tuple[str, str | None]] = field(default_factory=set, init=False)
     _standing: Counter[tuple[str, str | None]] = field(default_factory=Counter, init=False)
+    _given_up: weakref.finalize[..., Guardian] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.policy = Policy(self.policy)
         self.journal = Journal(self.axis)
         self._due = self.first
+        if self.directory is not None and self.writes:
+            self._given_up = weakref.finalize(
+                self, _leave, self.journal, self.facts, self.config, self.directory, os.getpid()
+            )
 
     @property
     def verdict(self) -> Verdict:
@@ -133,6 +141,8 @@ class Guardian:
 
     def finish(self) -> Report:
         """The last judgement, of the whole run, and the report beside the run."""
+        if self._given_up is not None:
+            self._given_up.detach()
         whole = replace(self.facts, finished=None if self.should_stop else True)
         self.report = self._judged(whole)
         self._say([one for _, one in self.report.findings() if one.level is Level.FAIL])
@@ -140,10 +150,13 @@ class Guardian:
             write(self.report, self.directory)
         return self.report
 
+    def leave(self) -> None:
+        """The report of a training that raises, now."""
+        if self._given_up is not None:
+            self._given_up()
+
     def _judged(self, facts: Facts) -> Report:
-        name = ARTIFACT if self.directory is None else os.fspath(self.directory)
-        run = Run(name, "", ())
-        return api.judge(run, self.journal.view(name, facts), self.config)
+        return _judged(self.journal, facts, self.config, self.directory)
 
     def _say(self, failed: list[Finding]) -> None:
         for one in failed:
@@ -155,6 +168,26 @@ class Guardian:
     def _is_half_done(self) -> bool:
         planned = self.facts.max_steps if self.axis is Axis.STEP else self.facts.max_epochs
         return bool(planned) and 2 * self._step >= float(planned or 0)
+
+
+_Directory = str | os.PathLike[str]
+
+
+def _judged(journal: Journal, facts: Facts, config: Config, directory: _Directory | None) -> Report:
+    name = ARTIFACT if directory is None else os.fspath(directory)
+    return api.judge(Run(name, "", ()), journal.view(name, facts), config)
+
+
+def _leave(
+    journal: Journal, facts: Facts, config: Config, directory: _Directory, process: int
+) -> None:
+    """The report of a training that came to no end; of a process that it forked, nothing."""
+    if not journal.rows or os.getpid() != process:
+        return
+    try:
+        write(_judged(journal, facts, config, directory), directory)
+    except Exception:  # the program may be at its end
+        LOG.warning("trainproof: no report of the training that broke off", exc_info=True)
 
 
 def write(report: Report, directory: str | os.PathLike[str]) -> None:

@@ -46,7 +46,7 @@ class TrainproofCallback(Callback):
     @harmless
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self.guardian = Guardian(
-            None,
+            trainer.log_dir or trainer.default_root_dir,
             self.policy,
             facts=facts_of(trainer),
             config=self.config,
@@ -98,9 +98,13 @@ class TrainproofCallback(Callback):
             trainer.should_stop = True
 
     @harmless
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        if self.guardian is not None:
+            self.guardian.leave()
+
+    @harmless
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         if self.guardian is not None:
-            self.guardian.directory = trainer.log_dir or trainer.default_root_dir
             self.guardian.finish()
 
 
