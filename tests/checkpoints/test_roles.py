@@ -19,6 +19,7 @@ from trainproof.model.tensors import Group
         ("state/0/exp_avg", "last.pt", Group.OPTIMIZER),
         ("state/0/exp_avg", "c/checkpoint-5/optimizer.pt", Group.OPTIMIZER),
         ("x/0", "g/zero_pp_rank_0_mp_rank_00_optim_states.pt", Group.OPTIMIZER),
+        ("opt_state/0/mu/dense/kernel", "10/_METADATA", Group.OPTIMIZER),
         ("ema_state_dict/fc.weight", "last.pt", Group.AVERAGE),
         ("model_ema/fc.weight", "last.pt", Group.AVERAGE),
         ("cpu", "checkpoint-5/rng_state.pth", Group.STATE),

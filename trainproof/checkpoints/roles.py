@@ -9,7 +9,8 @@ from collections.abc import Collection
 from trainproof.model.tensors import Group
 
 _OPTIMIZER = re.compile(
-    r"optim|exp_avg|exp_avg_sq|momentum_buffer|fp32_flat_groups|single_partition", re.IGNORECASE
+    r"optim|opt_state|exp_avg|exp_avg_sq|momentum_buffer|fp32_flat_groups|single_partition",
+    re.IGNORECASE,
 )
 _AVERAGE = re.compile(r"(^|[_.])(ema|swa|averaged?)([_.]|$)|^n_averaged$", re.IGNORECASE)
 _STATE = re.compile(

@@ -50,13 +50,13 @@ def info_of(draft: Draft, one: Stretch, source: Source, unread: str = "") -> Ten
     return listed(draft, one, unread, presence, stats=stats, crc=crc, place=place)
 
 
-def listed_with(draft: Draft, one: Stretch, pieces: Iterable[memoryview]) -> TensorInfo:
+def listed_with(draft: Draft, one: Stretch, pieces: Iterable[memoryview | bytes]) -> TensorInfo:
     """The tensor, measured by its bytes, which come from anywhere. Raises what these do."""
     stats, crc = _measured(one, pieces)
     return listed(draft, one, "", stats=stats, crc=crc)
 
 
-def _measured(one: Stretch, pieces: Iterable[memoryview]) -> tuple[TensorStats, int]:
+def _measured(one: Stretch, pieces: Iterable[memoryview | bytes]) -> tuple[TensorStats, int]:
     scan, crc = scan_of(DTYPES[one.dtype], one.big_endian), 0
     for piece in pieces:
         crc = crc32(piece, crc)

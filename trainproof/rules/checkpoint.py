@@ -533,6 +533,7 @@ def _chunks(checkpoint: Checkpoint) -> Iterator[Evidence]:
 _KINDS = {
     Layout.TORCH_METADATA: str(DirectoryKind.DISTRIBUTED),
     Layout.TF_INDEX: str(DirectoryKind.TENSORFLOW),
+    Layout.OCDBT: str(DirectoryKind.ORBAX),
 }
 _RANK = re.compile(r"(?:bf16_|fp16_)?zero_pp_rank_\d+_mp_rank_(?P<part>\d+)_?optim_states\.pt")
 _PARTITIONS = re.compile(r"(?:^|/)partition_count(?:/\d+)?$")
