@@ -216,17 +216,34 @@ def test_the_rows_of_a_curve_that_falls_within_each_step_are_no_two_curves() -> 
     assert level(cell) == (Level.INFO, "micro")
 
 
-@pytest.mark.parametrize("regime", [Regime.REINFORCEMENT, Regime.ADVERSARIAL])
-def test_several_updates_a_step_that_differ_are_a_note_and_two_evaluations_a_warning(
-    regime: Regime,
-) -> None:
+def test_several_updates_of_a_policy_are_a_note_and_two_evaluations_a_warning() -> None:
     one = twice(learning(60), learning(60, 5, 2, seed=2))
-    cell = judge("TP-LOG-DOUBLED", replace(one, regime=regime))
+    cell = judge("TP-LOG-DOUBLED", replace(one, regime=Regime.REINFORCEMENT))
     assert level(cell) == (Level.INFO, "micro")
     held = evaluated_twice("eval_reward", Role.REWARD)
     both = twice(learning(60), learning(60, 5, 2, seed=2), held)
-    cell = judge("TP-LOG-DOUBLED", replace(both, regime=regime))
+    cell = judge("TP-LOG-DOUBLED", replace(both, regime=Regime.REINFORCEMENT))
     assert level(cell) == (Level.WARN, "evaluated")
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(1, (Level.INFO, "micro")), (2, (Level.WARN, ""))])
+def test_a_discriminator_that_is_updated_twice_a_step_is_a_note(
+    rows: int, expected: tuple[Level, str]
+) -> None:
+    """Unless its generator has two rows as well."""
+
+    def part(name: str, values: Floats, each: int) -> Series:
+        steps = np.repeat(np.arange(1, 61), each).tolist()
+        identity = Identity(Role.LOSS, f"loss_{name}", component=name)
+        return series(f"loss_{name}", values.tolist(), steps, identity=identity)
+
+    critic = np.column_stack((learning(60), learning(60, 5, 2, seed=2))).ravel()
+    generator = learning(60 * rows, seed=3)
+    one = view(part("disc", critic, 2), part("gen", generator, rows), regime=Regime.ADVERSARIAL)
+    cell = judge("TP-LOG-DOUBLED", one)
+    first = cell.hits[0]
+    assert (first.level, first.evidence.variant) == expected
+    assert first.evidence.where.series == "loss_disc"
 
 
 def test_a_reward_is_judged_where_no_loss_is_logged() -> None:

@@ -285,9 +285,9 @@ def _cadence_around(distances: Floats) -> Floats:
             " unless what is held out, or the gradient norm, has two values a step as well.",
             "A loss that falls falls between the rows of a step, too: only what is beyond the trend"
             " tells two curves apart.",
-            "Where several updates are made with the same data, or a discriminator has more of them"
-            " (reinforcement, adversarial), values of one step differ: only a step that falls back"
-            " or what is held out makes a warning of them.",
+            "Where a policy is updated several times with the same data, or a discriminator more"
+            " often than its generator, values of one step differ: only a step that falls back or"
+            " what is held out makes a warning of them.",
             "A reward is judged where no loss is logged.",
         ),
         references=("wandb #3229; modded-nanogpt: batch_combined_stdout, two runs in one file",),
@@ -327,20 +327,26 @@ def doubled(
     measured |= {"rows": seen.usual, "first": first, "p": p, "falls": falls}
     if seen.differ < half * seen.steps:
         return Fired((Evidence(where(one), measured, "micro"),))
-    once = run.regime not in _SEVERAL_UPDATES
+    once = _is_updated_once(run.regime, (one, *beside), half)
     if (once and p < likely) or falls > 0.05 * len(one):
         return Fired((Evidence(where(one), measured),))
     variant, more = _also_twice(one, beside, half, once=once)
     return Fired((Evidence(where(one), measured | more, variant),))
 
 
-_SEVERAL_UPDATES = frozenset({Regime.REINFORCEMENT, Regime.ADVERSARIAL})
-
-
 def _logged_beside(one: Series, run: RunView) -> list[Series]:
     """The other series of the same log and the same execution."""
     found = next(attempt for attempt in run.attempts if one in attempt.series)
     return [other for other in found.series if other.artifact == one.artifact and other is not one]
+
+
+def _is_updated_once(regime: Regime, logged: Iterable[Series], half: float) -> bool:
+    """Whether one process makes one row of each step: not, where a policy is updated several times
+    with the same data, or a discriminator more often than its generator."""
+    if regime is not Regime.ADVERSARIAL:
+        return regime is not Regime.REINFORCEMENT
+    losses = (one for one in logged if one.role is Role.LOSS and one.split is Split.TRAIN)
+    return all(_mostly_two(one, half) for one in losses)
 
 
 def _is_loss(one: Series) -> bool:
