@@ -34,15 +34,14 @@ def _answer() -> None:
         case [command, *arguments] if command in _JUDGING and _ALONE.isdisjoint(arguments):
             from .engine.launch import launch_early  # noqa: PLC0415
 
-            launch_early()
+            launch_early(logs=command in _READING)
             _run()
         case _:
             _run()
 
 
-_JUDGING = frozenset(
-    ("audit", "doctor", "epoch", "compare", "checkpoint", "preflight", "tokenizer", "env", "data")
-)
+_READING = frozenset(("audit", "doctor", "epoch", "compare"))
+_JUDGING = _READING | {"checkpoint", "preflight", "tokenizer", "env", "data"}
 _ALONE = frozenset(("--no-isolation", "--help", "-h"))
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
+from typing import TYPE_CHECKING
 
-from . import __version__
+from . import __version__, readers
 from .checkpointing import (
     counterparts,
     files_of,
@@ -26,11 +27,8 @@ from .checkpointing import (
 from .config import NO_CHECKPOINTS, Config
 from .discover import discover
 from .engine import publish
-from .engine.baselines import name_of
 from .engine.evaluate import evaluate
 from .engine.limits import Limits
-from .engine.local import Bench, judge_here
-from .engine.memory import judge_view
 from .engine.spool import spooled
 from .engine.supervisor import Pool, supervise
 from .grouping import group, taken_apart, tracked_run
@@ -54,11 +52,13 @@ from .model.report import (
 from .model.rule import RuleInfo, SubjectKind
 from .model.tensors import Depth
 from .model.wire import RunResult, Settings, Task
-from .readers import READERS, third_party
 from .readers.interface import Reader
 from .rules import REGISTRY
 from .stores import open_store
 from .stores.interface import StoreError
+
+if TYPE_CHECKING:
+    from .engine.local import Bench
 
 Watcher = Callable[[Progress], None]
 """Told whenever a subject is judged, and now and then while large ones are read."""
@@ -124,6 +124,8 @@ def judge(run: Run, view: RunView, config: Config) -> Report:
     """Judge what is in memory already, as a subject of the run's kind, in this process."""
     found = _Found(frozenset({run.subject}), runs=[run])
     infos = _of_kinds(found.kinds)
+    from .engine.memory import judge_view  # noqa: PLC0415 - nothing else is judged in this process
+
     result = judge_view(view, [id for id in config.rules if id in infos], config.thresholds)
     invocation = Invocation(isolated=False, jobs=1)
     return _report(config, found, {0: result}, invocation)
@@ -178,9 +180,9 @@ def failed(error: str) -> Report:
 
 
 def _find(config: Config, stack: ExitStack) -> _Found:
-    plugins = third_party()
+    plugins = readers.third_party()
     pairs = {SubjectKind.PAIR} if config.baseline is not None else set()
-    found = _Found(frozenset({SubjectKind.RUN} | pairs), (*plugins.readers, *READERS))
+    found = _Found(frozenset({SubjectKind.RUN} | pairs), (*plugins.readers, *readers.READERS))
     for root in config.paths:
         found.runs += _runs(root, config, found, stack)
     if config.baseline is not None:
@@ -273,7 +275,7 @@ def _find_checkpoints(config: Config, _: ExitStack) -> _Found:
     for run in found.runs:
         if run not in found.references and files_of(run) not in map(files_of, references):
             detail = f"{config.baseline} holds nothing to compare it with"
-            fault = Fault(FaultCode.IO, name_of(run), detail, fatal=True)
+            fault = Fault(FaultCode.IO, run.name, detail, fatal=True)
             found.faults.append(fault)
     return found
 
@@ -402,6 +404,13 @@ def _fault(error: StoreError) -> Fault:
     return Fault(FaultCode.IO, error.path, error.detail, fatal=True)
 
 
+def _bench(settings: Settings) -> Bench:
+    """This process in the place of workers. Else it does without all that reads."""
+    from .engine.local import Bench  # noqa: PLC0415
+
+    return Bench(settings)
+
+
 @dataclass(slots=True)
 class _Judged:
     """``kept``: what each checkpoint tells the run that keeps it."""
@@ -430,7 +439,7 @@ def _judge(
     def carry_out(numbers: Sequence[int]) -> None:
         tasks = [_task(number, found, settings, judged.kept) for number in numbers]
         if not config.isolation:
-            judge_here(tasks, settings, finished)
+            _bench(settings).judge(tasks, finished)
             return
         judged.jobs = max(judged.jobs, min(config.jobs or os.cpu_count() or 1, len(tasks)))
         limits = Limits(config.timeout, memory_bytes=config.memory_limit)
@@ -681,7 +690,7 @@ class Session:
         if self._judges is None:
             limits = Limits(self._config.timeout, memory_bytes=self._config.memory_limit)
             isolated = self._config.isolation
-            self._judges = Pool(self._settings, limits, 1) if isolated else Bench(self._settings)
+            self._judges = Pool(self._settings, limits, 1) if isolated else _bench(self._settings)
         baselines = self._found.baselines
         tasks = [Task(number, run, _others(run, baselines)) for number, run in enumerate(runs)]
         results: dict[_Key, RunResult] = {}

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from . import readers
 from .model.data import Role
 from .model.outcome import Value
 from .model.report import Anchor, FailOn
 from .model.rule import Threshold
 from .model.tensors import Depth
-from .readers import READERS, reader, third_party
 from .rules import REGISTRY
 
 FILES = ("trainproof.toml", "pyproject.toml")
@@ -101,9 +101,10 @@ def _matches(id: str, patterns: Iterable[str]) -> bool:
 
 def _check_format(name: str) -> None:
     try:
-        reader(name)
+        readers.reader(name)
     except KeyError:
-        names = ", ".join(sorted(one.name for one in (*READERS, *third_party().readers)))
+        known = (*readers.READERS, *readers.third_party().readers)
+        names = ", ".join(sorted(one.name for one in known))
         raise ConfigError(f"unknown format {name!r}: {names}") from None
 
 

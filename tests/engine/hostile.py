@@ -15,11 +15,11 @@ from typing import BinaryIO
 
 import numpy as np
 
-from trainproof import readers
 from trainproof.model.artifact import Artifact, Kind
 from trainproof.model.data import Column, Item, Role, RunView
 from trainproof.model.outcome import Clean, Level, Outcome
 from trainproof.model.rule import Doc
+from trainproof.readers import table
 from trainproof.readers.interface import Options
 from trainproof.rules.interface import Each, Example, rule
 
@@ -74,7 +74,7 @@ class HostileReader:
         yield Column("loss", steps, np.linspace(3, 1, 5))
 
 
-readers.READERS = (*readers.READERS, HostileReader())
+table.READERS = (*table.READERS, HostileReader())
 
 
 def _declare(name: str) -> None:

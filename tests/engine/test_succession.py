@@ -15,7 +15,7 @@ from trainproof.config import Config
 from trainproof.engine.baselines import Baselines
 from trainproof.engine.beacon import Phase
 from trainproof.engine.checkpoints import judge_checkpoint
-from trainproof.engine.local import judge_here
+from trainproof.engine.local import Bench
 from trainproof.engine.succession import step_of
 from trainproof.model.artifact import Artifact, Kind, Run
 from trainproof.model.checkpoint import Checkpoint, SavedFile
@@ -231,7 +231,7 @@ def test_a_file_of_the_reference_that_killed_a_worker_is_not_opened_again(tmp_pa
     rules = ("TP-CKPT-NAN", "TP-CKPT-NEVER-UPDATED", "TP-CKPT-DRIFT")
     task = Task(0, run_of("b.pt"), (run_of("a.pt"),), baseline_faults=(death,))
     results: dict[int, RunResult] = {}
-    judge_here([task], Settings(rules=rules), results.__setitem__)
+    Bench(Settings(rules=rules)).judge([task], results.__setitem__)
     result = results[0]
     assert [cell.skip for cell in result.cells] == [None, *[Skip.NEED_UNREADABLE] * 2]
     assert (result.baseline_faults, result.faults) == ((death,), ())

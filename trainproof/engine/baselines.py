@@ -56,7 +56,7 @@ class Baselines:
 
     def keep(self, run: Run, depth: Depth, view: RunView) -> None:
         """A checkpoint that was just judged: most often the next one is compared with it."""
-        self._saved = {(run, (), depth): replace(view, id=name_of(run))}
+        self._saved = {(run, (), depth): replace(view, id=run.name)}
 
     def _checkpoint(
         self, run: Run, faults: _Faults, settings: Settings, depth: Depth, progress: Progress
@@ -67,7 +67,7 @@ class Baselines:
         key = run, faults, depth
         if key not in self._saved:
             view = view_of(run, faults, settings, depth, _untold(progress))
-            self._saved = {key: replace(view, id=name_of(run))}
+            self._saved = {key: replace(view, id=run.name)}
         return self._saved[key]
 
 
@@ -90,7 +90,7 @@ def _view(
         lost = artifact.path in broken
         readings.append(Reading(artifact) if lost else read(artifact, settings))
     tags = {tag: role for role, tag in settings.tags}
-    return replace(assemble(run.id, readings, faults, tags), id=name_of(run))
+    return replace(assemble(run.id, readings, faults, tags), id=run.name)
 
 
 def _judged(view: RunView, settings: Settings, progress: Progress, first: int) -> RunView:
@@ -102,11 +102,3 @@ def _judged(view: RunView, settings: Settings, progress: Progress, first: int) -
         if any(hit.level is Level.FAIL for hit in cell.hits):
             failed.append(id)
     return replace(view, failed=tuple(failed))
-
-
-def name_of(run: Run) -> str:
-    """As the caller would spell it: a root that is one file has a run named after it."""
-    paths = [artifact.path for artifact in run.artifacts]
-    if paths == [run.root.rstrip("/").rpartition("/")[2]]:
-        return run.root
-    return run.root if run.id == "." else f"{run.root.rstrip('/')}/{run.id}"

@@ -23,25 +23,32 @@ class Launched(NamedTuple):
     beacon: Beacon
 
 
+LOGS = "logs"
+"""Told to a worker that is going to read some."""
+
 _waiting: list[Launched] = []
 
 
-def launch_early() -> None:
-    """Start the worker that the next ``launch`` returns. It ends with this process at last."""
+def launch_early(logs: bool = True) -> None:
+    """Start the worker that the next ``launch`` returns. It ends with this process at last.
+
+    ``logs``: whether it is likely to read some, so that it imports their readers meanwhile.
+    """
     with contextlib.suppress(OSError):  # whoever needs it will meet that again, and say so
-        _waiting.append(_launched())
+        _waiting.append(_launched(logs))
         atexit.register(_dismiss)
 
 
 def launch() -> Launched:
     """A worker. Raises OSError where the system lets none start."""
-    return _waiting.pop() if _waiting else _launched()
+    return _waiting.pop() if _waiting else _launched(logs=True)
 
 
-def _launched() -> Launched:
+def _launched(logs: bool) -> Launched:
     beacon = Beacon()
+    told = [str(beacon.fileno), *([LOGS] if logs else [])]
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "trainproof.engine.worker", str(beacon.fileno)],
+        [sys.executable, "-P", "-m", "trainproof.engine.worker", *told],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

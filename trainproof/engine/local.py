@@ -37,10 +37,3 @@ class Bench:
 
     def close(self) -> None:
         pass
-
-
-def judge_here(
-    tasks: Sequence[Task], settings: Settings, finished: Callable[[int, RunResult], None]
-) -> None:
-    """Judge all tasks in this process."""
-    Bench(settings).judge(tasks, finished)

@@ -78,3 +78,11 @@ class Run:
     artifacts: tuple[Artifact, ...]
     subject: SubjectKind = SubjectKind.RUN
     beside: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """As the caller would spell it: a root that is one file has a run named after it."""
+        paths = [artifact.path for artifact in self.artifacts]
+        if paths == [self.root.rstrip("/").rpartition("/")[2]]:
+            return self.root
+        return self.root if self.id == "." else f"{self.root.rstrip('/')}/{self.id}"
