@@ -36,6 +36,14 @@ def test_files_that_are_no_logs_are_told(which: int) -> None:
 
 
 @pytest.mark.parametrize("which", [0, 1])
+def test_who_judges_tensors_that_are_no_model_is_told(which: int) -> None:
+    files = NotJudged({"saved-data": 2})
+    told = texts(report(subject(), not_judged=files))[which]
+    hint = "saved-data: tensors that no layer is named by; trainproof checkpoint judges them too."
+    assert f"Seen and not judged: 2 files\n  2 saved-data\n  {hint}\n" in told
+
+
+@pytest.mark.parametrize("which", [0, 1])
 def test_a_blemish_beside_the_runs_is_told(which: int) -> None:
     odd = Problem("skipped-link", "runs/x", "leads out of the root", fatal=False)
     told = texts(report(subject(), problems=(odd,)))[which]

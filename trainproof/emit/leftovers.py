@@ -11,6 +11,7 @@ from .view import full_path, plural
 
 NAMED = 10
 UNRECOGNISED = "not-a-log"
+DATA = "saved-data"
 
 
 def blemishes(
@@ -44,6 +45,9 @@ def not_judged(style: Style, report: Report, *, every: bool = False) -> Iterator
         detail = f" ({file.detail})" if file.detail else ""
         yield from style.wrap(f"{file.path}: {file.content}{detail}", "  ", "    ")
     yield from more(len(files.files) - len(shown) + files.unlisted)
+    if files.counts.get(DATA):
+        hint = f"{DATA}: tensors that no layer is named by; trainproof checkpoint judges them too."
+        yield from style.wrap(hint, "  ")
     if not report.reports and files.counts.get(UNRECOGNISED):
         hint = "No file was recognised as a log. --format-hint NAME says what one of them is."
         yield from style.wrap(hint, "  ")
