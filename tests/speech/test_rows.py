@@ -57,6 +57,35 @@ def test_lists_of_vits_with_speakers(tmp_path: Path) -> None:
     ]
 
 
+def test_a_list_of_a_directory_is_found_by_the_audio_it_names(tmp_path: Path) -> None:
+    write(tmp_path, {"train.txt": "w/a.wav|12|hello\n", "about.txt": "this|that\n", "w/a.wav": ""})
+    assert told(tmp_path) == [("w/a.wav", "hello")]
+
+
+def test_each_directory_below_may_have_a_manifest(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "train/metadata.csv": "file_name,transcription\na.flac,one\nin/b.flac,two\n",
+            "train/a.flac": "",
+            "train/in/b.flac": "",
+            "test/metadata.jsonl": '{"file_name": "c.flac", "text": "three"}\n',
+            "test/c.flac": "",
+            "more/d.flac": "",
+            "more/d.txt": "four",
+            "data/dev/wav.scp": "u1 e.wav\n",
+            "data/dev/text": "u1 five\n",
+        },
+    )
+    assert sorted(told(tmp_path)) == [
+        ("data/dev/e.wav", "five"),
+        ("more/d.flac", "four"),
+        ("test/c.flac", "three"),
+        ("train/a.flac", "one"),
+        ("train/in/b.flac", "two"),
+    ]
+
+
 def test_json_lines_of_nemo_and_of_others(tmp_path: Path) -> None:
     lines = [
         {"audio_filepath": "a.wav", "text": "one", "duration": 1.5},

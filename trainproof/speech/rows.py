@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -46,7 +46,9 @@ _PATHS = (
 _TEXTS = ("text", "normalized_text", "transcript", "transcription", "sentence")
 _DIRECTORIES = ("", "wavs", "clips", "audio")
 _OF_IDS = (".wav", ".flac")
-_MANIFESTS = (".jsonl", ".ndjson", ".json", ".tsv", ".csv", ".txt", ".manifest")
+_TABLES = (".jsonl", ".ndjson", ".tsv", ".csv", ".manifest")
+_MANIFESTS = (*_TABLES, ".json", ".txt")
+"""Below the directory that was named the last ones lie beside audio, and are about one file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +84,21 @@ Item = Row | Bad
 
 
 def rows(path: Path, root: Path) -> Iterator[Item]:
-    """Those of a manifest, of all manifests of a directory, or of its audio files.
+    """Those of a manifest, of all manifests of a directory, or of what is below it: there, again,
+    of the manifests of a directory, or of its audio files.
 
     Artifacts are named relative to ``root``. Raises OSError.
     """
-    manifests = [path] if path.is_file() else _manifests(path)
+    manifests = [path] if path.is_file() else _manifests(path, os.listdir(path), _MANIFESTS)
     found = (item for manifest in manifests for item in _of(manifest, root))
-    yield from islice(found if manifests else _beside(path, root), MAX_ROWS)
+    yield from islice(found if manifests else _below(path, root), MAX_ROWS)
 
 
-def _manifests(directory: Path) -> list[Path]:
+def _manifests(directory: Path, names: Sequence[str], ends: tuple[str, ...]) -> list[Path]:
     """Files that are manifests by their content. Kaldi's are known by their names."""
-    names = sorted(os.listdir(directory))
     if "wav.scp" in names:
         return [directory / "wav.scp"]
-    tried = [name for name in names if name.lower().endswith(_MANIFESTS) and name[0] != "."]
+    tried = [name for name in sorted(names) if name.lower().endswith(ends) and name[0] != "."]
     return [directory / name for name in tried[:_TRIED] if _is_manifest(directory / name)]
 
 
@@ -113,7 +115,8 @@ def _is_manifest(path: Path) -> bool:
         return isinstance(_json(text.encode()), Row)
     if _header(text) is not None:
         return True
-    return path.name == "metadata.csv" and "|" in text
+    name, *rest = text.split("|")
+    return bool(rest) and (path.name == "metadata.csv" or Path(name).suffix.lower() in AUDIO)
 
 
 def _of(manifest: Path, root: Path) -> Iterator[Item]:
@@ -290,19 +293,29 @@ def _recording(where: str, home: Path) -> Path | None:
     return home / where.replace("\0", "")
 
 
-# --- transcripts beside audio -------------------------------------------------------------------
+# --- below a directory --------------------------------------------------------------------------
 
 
-def _beside(directory: Path, root: Path) -> Iterator[Row]:
+def _below(directory: Path, root: Path) -> Iterator[Item]:
+    """What is below a directory with a manifest is left to that."""
     for home, directories, names in os.walk(directory):
         directories[:] = sorted(name for name in directories if name[0] != ".")
-        listed: dict[str, str] = {}
-        for name in sorted(names):
-            if name.endswith(".trans.txt"):
-                listed.update(_pairs(Path(home, name)))
-        for name in sorted(names):
-            if Path(name).suffix.lower() in AUDIO:
-                yield _alone(Path(home, name), root, listed.get(Path(name).stem))
+        if manifests := _manifests(Path(home), names, _TABLES):
+            directories.clear()
+            yield from (item for manifest in manifests for item in _of(manifest, root))
+        else:
+            yield from _beside(Path(home), sorted(names), root)
+
+
+def _beside(home: Path, names: Sequence[str], root: Path) -> Iterator[Row]:
+    """The audio files of a directory, with the transcripts beside them."""
+    listed: dict[str, str] = {}
+    for name in names:
+        if name.endswith(".trans.txt"):
+            listed.update(_pairs(home / name))
+    for name in names:
+        if Path(name).suffix.lower() in AUDIO:
+            yield _alone(home / name, root, listed.get(Path(name).stem))
 
 
 def _alone(audio: Path, root: Path, text: str | None = None) -> Row:
