@@ -93,6 +93,11 @@ def test_an_entropy_of_zero_may_be_the_optimum() -> None:
     assert skipped(judge("TP-POLICY-FROZEN", one)) is Skip.UNDECIDED
 
 
+def test_a_policy_of_fixed_variance_that_learns_has_one_entropy() -> None:
+    rising = series("reward", earned(100).tolist())
+    assert is_clean(judge("TP-POLICY-FROZEN", view(series("entropy", [1.4189385] * 100), rising)))
+
+
 def test_few_printed_digits_hide_a_change() -> None:
     moving = view(series("entropy", [*np.linspace(0.9, 0.007, 60).round(3), *[0.006] * 40]))
     assert skipped(judge("TP-POLICY-FROZEN", moving)) is Skip.UNDECIDED

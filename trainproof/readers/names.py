@@ -63,7 +63,10 @@ NEUTRAL = word_set(
 
 NEUTRAL_FOR = {
     Role.LOSS: word_set("l"),
-    Role.REWARD: word_set("rollout ep episode episodic env environment cumulative objective rlhf"),
+    Role.REWARD: word_set(
+        "rollout ep episode episodic env environment cumulative objective rlhf charts critic"
+        " runners sampler results performance global moving"
+    ),
     Role.LR: word_set("input info policy"),
 }
 

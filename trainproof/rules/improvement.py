@@ -55,11 +55,12 @@ STILL = 0.01
 """Share of its level within which the mean entropy of every twentieth of the log lies, where a
 policy does not change."""
 
-NEAR = 1e-4
+NEAR = 1e-6
 """Nats of divergence from its reference that no policy stays within that is updated."""
 
-APPROXIMATE = frozenset({"approx", "approxkl"})
-"""Words for the divergence of one update, which may be as small as it likes, but not 0."""
+OF_AN_UPDATE = frozenset({"approx", "approxkl", "old", "ppo"})
+"""Words for the divergence of the policy before an update from that after it: it may be as small
+as it likes."""
 
 SHARPER = 0.1
 """An entropy at this share of its first value, in the median of the last half: the policy decided
@@ -120,17 +121,37 @@ class Sign:
 
 
 def _still(attempt: Attempt) -> Sign | None:
-    """An entropy, or a divergence from another policy, by which the policy does not change."""
+    """An entropy, or a divergence from a reference, that scatters and yet goes nowhere."""
     for one in attempt.select(Role.ENTROPY):
-        if _judged(one, FEW):
+        if _judged(one, FEW) and _moves(one.values):
             means = np.array([part.mean() for part in np.array_split(one.values, BLOCKS)])
-            if float(np.ptp(means)) <= STILL * abs(float(means[0])) and means[0] != 0:
-                return Sign("still", one.tag, float(means[0]), float(means[-1]))
-    for one in attempt.select(Role.KL):
-        near = 0.0 if APPROXIMATE & _words(one) else NEAR
-        if _judged(one, FEW) and float(np.abs(one.values).max()) <= near:
-            return Sign("still", one.tag, float(one.values[0]), float(one.values[-1]))
+            if float(np.ptp(means)) <= STILL * abs(float(means[0])):
+                return _unmoved(one)
+    for one in _divergences(attempt):
+        if _moves(one.values) and float(np.abs(one.values).max()) <= NEAR:
+            return _unmoved(one)
     return None
+
+
+def _constant(attempt: Attempt) -> Sign | None:
+    """The same without any scatter: a policy of fixed variance, or one without a reference, logs
+    such values in a healthy training, too."""
+    both = (*attempt.select(Role.ENTROPY), *_divergences(attempt))
+    found = (one for one in both if _judged(one, FEW) and not _moves(one.values))
+    return next(map(_unmoved, found), None)
+
+
+def _divergences(attempt: Attempt) -> Iterable[Series]:
+    """Those from a reference, not from the policy before an update."""
+    return (
+        one
+        for one in attempt.select(Role.KL)
+        if _judged(one, FEW) and not OF_AN_UPDATE & _words(one)
+    )
+
+
+def _unmoved(one: Series) -> Sign:
+    return Sign("still", one.tag, float(one.values[0]), float(one.values[-1]))
 
 
 def _same(attempt: Attempt, values: Floats) -> Sign | None:
@@ -140,14 +161,13 @@ def _same(attempt: Attempt, values: Floats) -> Sign | None:
         if _judged(one, 5) and not _moves(one.values):
             value = float(one.values[0])
             if value <= values.mean() + values.std():
-                return Sign("still", one.tag, value, value)
+                return _unmoved(one)
     return None
 
 
 def _decided(attempt: Attempt) -> Sign | None:
     """An entropy or a rate of exploration that fell to a fraction of its start."""
-    exploring = [one for one in attempt.select(Role.OTHER) if EXPLORATION & _words(one)]
-    for one in (*attempt.select(Role.ENTROPY), *exploring):
+    for one in (*attempt.select(Role.ENTROPY), *_named(attempt, EXPLORATION)):
         if _judged(one, FEW) and one.values.min() >= 0:
             start, end = float(one.values[0]), median(one.values[len(one) // 2 :])
             if start > 0 and end <= SHARPER * start:
@@ -174,8 +194,8 @@ def _judged(one: Series, points: int) -> bool:
     title="No gain of reward can be shown",
     level=Level.WARN,
     message="{series} is {late:.4g} over the last quarter of the log, {early:.4g} over the first:"
-    " it did not rise, and the policy does not change ({other} goes from {other_start:.4g} to"
-    " {other_end:.4g}).",
+    " it did not rise, and {other} shows no change of the policy ({other_start:.4g} at the start,"
+    " {other_end:.4g} at the end).",
     evidence="No trend over {points} values (Mann-Kendall p of a rise {p_rise:.2g}); the change of"
     " {gain:.3g} has a standard error of {error:.3g}.",
     needs={
@@ -295,7 +315,7 @@ def no_reward_gain(
         return Undecided(measured, Skip.NEED_DEGENERATE)
     seen = profile(reward)
     measured |= {"first": seen.first, "last": seen.last, "highest": float(reward.values.max())}
-    moving = (one for one in _harder(beside) if _moves(one.values))
+    moving = (one for one in _named(beside, HARDER) if _moves(one.values))
     task = next(moving, None) or _exploring(beside)
     if task is not None:
         return Undecided({**measured, "other": task.tag})
@@ -332,17 +352,17 @@ def _gained(one: Series) -> bool:
     return _judged(one, LEAST_ROWS) and course(one.values).rises
 
 
-def _harder(beside: Attempt) -> Iterable[Series]:
+def _named(beside: Attempt, words: frozenset[str]) -> Iterable[Series]:
+    """What the table of names does not know as a quantity to be judged."""
     both = (*beside.select(Role.OTHER), *beside.select(Role.UNKNOWN))
-    return (one for one in both if HARDER & _words(one))
+    return (one for one in both if words & _words(one))
 
 
 def _exploring(beside: Attempt) -> Series | None:
     """A rate of exploration that is to fall and has not fallen by half: actions are still drawn,
     whatever was learned."""
-    for one in beside.select(Role.OTHER):
-        named = bool(EXPLORATION & _words(one)) and _judged(one, 2)
-        if named and one.values[-1] > 0.5 * max(float(one.values[0]), 0.5):
+    for one in _named(beside, EXPLORATION):
+        if _judged(one, 2) and one.values[-1] > 0.5 * max(float(one.values[0]), 0.5):
             return one
     return None
 
@@ -392,7 +412,8 @@ def _alone(
     still = still or _same(beside, reward.values)
     if still is None and most >= useful * level:
         return Undecided(measured, Skip.LOW_POWER)
-    sign = still or _decided(beside) or _headroom(reward.values) or Sign("plain")
+    sign = still or _constant(beside) or _decided(beside) or _headroom(reward.values)
+    sign = sign or Sign("plain")
     measured |= {"other": sign.other, "other_start": sign.start, "other_end": sign.end}
     variant = "" if sign.variant == "still" else sign.variant
     return Fired((Evidence(where(reward), measured, variant),))

@@ -10,9 +10,9 @@ from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Ski
 from trainproof.model.rule import Doc, Variant
 
 from .examples import series, view
-from .interface import Bound, Each, Example, Which, rule, where
+from .interface import Bound, Companions, Each, Example, Which, rule, where
 from .returns import Lost, given_back
-from .shape import higher_is_better, rose
+from .shape import first_improved, higher_is_better, rose
 from .statistics import printed_quantum, profile
 
 
@@ -135,12 +135,16 @@ def _given_back(reward: Series, given: Lost, measured: dict[str, Value]) -> Outc
     " {last_step}.",
     evidence="{frozen} of {points} logged values are equal to the last digit (from {rows} on it"
     " counts).",
-    needs={"entropy": Each((Role.ENTROPY,), points=20)},
+    needs={
+        "entropy": Each((Role.ENTROPY,), points=20),
+        "rewards": Companions(Role.REWARD),
+    },
     measures={
         "points": "values logged",
         "frozen": "values at the end that are equal to the last one",
         "value": "that value",
         "quantum": "unit of the last printed decimal, 0 for full precision",
+        "reward": "a reward that improved",
     },
     doc=Doc(
         measures="How many of the last values of the policy's entropy are equal to the last digit.",
@@ -151,6 +155,7 @@ def _given_back(reward: Series, given: Lost, measured: dict[str, Value]) -> Outc
         guards=(
             "Twenty equal values at least. Values printed with less than six digits may differ"
             " unseen: where three are printed, only if the whole log gives one value.",
+            "A reward that improved makes it clean: a policy of fixed variance has one entropy.",
             "An entropy of 0 is a policy that became deterministic, perhaps at the optimum: not"
             " judged.",
         ),
@@ -161,6 +166,7 @@ def _given_back(reward: Series, given: Lost, measured: dict[str, Value]) -> Outc
 )
 def frozen_policy(
     entropy: Series,
+    rewards: tuple[Series, ...],
     *,
     rows: Annotated[int, Bound("rows", "equal values that count", ge=5)] = 20,
     visible: Annotated[
@@ -176,6 +182,9 @@ def frozen_policy(
     measured: dict[str, Value] = {"points": len(entropy), "frozen": frozen, "value": last}
     if frozen < rows:
         return Clean(measured)
+    reward = first_improved(rewards)
+    if reward is not None:
+        return Clean({**measured, "reward": reward.tag})
     measured["quantum"] = quantum = printed_quantum(entropy.values) or 0.0
     seen = legible if frozen == len(entropy) else visible
     if last == 0 or quantum > seen * abs(last):
