@@ -212,9 +212,24 @@ def test_a_name_may_leave_no_doubt_and_so_does_a_set_of_a_trainer() -> None:
 
 
 def test_a_name_may_leave_it_to_the_content() -> None:
-    assert not any(is_promised(made(name)) for name in ("net.pt", "shard_7.pt", "a.safetensors"))
+    names = ("net.pt", "shard_7.pt", "a.safetensors", "model.bin", "openvino_model.bin")
+    assert not any(is_promised(made(name)) for name in names)
+    assert not is_promised(together("ct2", "model.bin"))
     assert not is_promised(made("checkpoint/net.pt"))
     assert not is_promised(together("c4", "c4-00001-of-00002.pt", "c4-00002-of-00002.pt"))
+
+
+def test_formats_that_nobody_here_knows_are_named_where_their_names_promise_much(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "model-1_100.ckpt", b"\n\x0a\x05conv1")
+    write(tmp_path / "speech.pt", b"\x07\x01\x02")
+    paths = ["model-1_100.ckpt", "speech.pt"]
+    (named,) = find_among(open_store(str(tmp_path)), str(tmp_path), paths, [])
+    assert named == Unjudged(
+        str(tmp_path), paths[0], Content.UNSUPPORTED, "no known format of checkpoints"
+    )
+    assert files(tmp_path) == {name: [name] for name in paths}
 
 
 def test_files_that_were_left_behind_when_a_repository_was_cloned_are_named(tmp_path: Path) -> None:

@@ -60,9 +60,10 @@ def find(store: Store, root: str) -> Iterator[Found]:
 
 
 def _look(
-    store: Store, root: str, entry: Entry, asked: bool
+    store: Store, root: str, entry: Entry, asked: bool, known: bool = False
 ) -> Artifact | Unjudged | StoreError | None:
-    """None for a file that nobody would take for a checkpoint."""
+    """None for a file that nobody would take for a checkpoint. ``known``: whether only formats that
+    are known count, whatever the name."""
     name = entry.path.rpartition("/")[2].lower()
     suffix = name.rpartition(".")[2] if "." in name else ""
     promised = suffix in WEIGHTS or _PARTS.fullmatch(name) is not None
@@ -76,7 +77,9 @@ def _look(
         return error
     except OSError as error:
         return StoreError(entry.path, reason(error))
-    if asked or (promised and not _is_vague(entry.path, head)) or _unmistakable(head):
+    foreign = known and layout_of(entry.path, head) is Layout.UNKNOWN
+    vague = foreign or _is_vague(entry.path, head)
+    if asked or (promised and not vague) or _unmistakable(head):
         return Artifact(root, entry.path, size, Kind.CHECKPOINT, READER)
     if promised:
         return Unjudged(root, entry.path, Content.UNSUPPORTED, "no known format of checkpoints")
@@ -117,7 +120,12 @@ _PROMISE = re.compile(
     r"|last|latest|final|optim(izer)?|state_?dict|pretrained|ema|lora|adapter)(?![a-z])"
 )
 """Words in the names of files that nobody gives to anything but a state of a training."""
-_PIECE = re.compile(r".+-\d{5}-of-\d{5}\.[a-z]+")
+_BIN = re.compile(
+    r"(pytorch_model|adapter_model|diffusion_pytorch_model|optimizer|scheduler|sampler|training_args)"
+    r"([._-].*)?\.bin"
+)
+"""Files of torch among all that are called ``.bin``."""
+_PIECE = re.compile(r".+-\d{5}-of-\d{5}\.[a-z]+|.+\.bin")
 
 
 def is_saved(path: str) -> bool:
@@ -131,11 +139,18 @@ def is_saved(path: str) -> bool:
 def is_promised(run: Run) -> bool:
     """Whether the names of a checkpoint's files leave no doubt that it is one. Data are kept in
     pieces too; all other sets of files are none but those of a trainer."""
-    names = [artifact.path.rpartition("/")[2].lower() for artifact in run.artifacts]
-    alone = [artifact.path for artifact in run.artifacts] == [run.id]
-    if not alone and not all(map(_PIECE.fullmatch, names)):
+    paths = [artifact.path for artifact in run.artifacts]
+    if any(map(_promises, paths)):
         return True
-    return any(name.rpartition(".")[2] in _OF_MODELS or _PROMISE.search(name) for name in names)
+    return paths != [run.id] and not all(map(_PIECE.fullmatch, paths))
+
+
+def _promises(path: str) -> bool:
+    name = path.rpartition("/")[2].lower()
+    suffix = name.rpartition(".")[2]
+    if suffix == "bin":
+        return _BIN.fullmatch(name) is not None
+    return suffix in _OF_MODELS or _PROMISE.search(name) is not None
 
 
 def find_among(
@@ -145,13 +160,15 @@ def find_among(
     artifacts: list[Artifact] = []
     rest = list(others)
     for path in paths:
-        looked = _look(store, root, Entry(path), asked=False)
+        looked = _look(store, root, Entry(path), asked=False, known=True)
         if isinstance(looked, Artifact):
             artifacts.append(looked)
-        else:
-            rest.append(path)
-            if isinstance(looked, StoreError):
-                yield looked
+            continue
+        rest.append(path)
+        if isinstance(looked, StoreError) or (
+            looked and _promises(path.rpartition("/")[2].lower())
+        ):
+            yield looked
     for run in _grouped(root, artifacts, rest):
         pointers = list(_pointers(store, run))
         fetched = not pointers or len(pointers) < len(run.artifacts)

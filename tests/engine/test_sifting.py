@@ -52,6 +52,11 @@ def test_what_would_run_code_is_judged_whatever_it_is() -> None:
     assert content_of([read(pickle(EVIL))]) is None
 
 
+def test_bytes_that_are_no_pickle_call_nothing() -> None:
+    assert content_of([read(b"K\x01\x82\x07R\xb5\xb5", "weights.bin")]) is Content.NOT_A_LOG
+    assert content_of([read(EVIL + b"\xb5", "weights.bin")]) is None
+
+
 def test_damage_is_damage_whatever_it_is() -> None:
     assert content_of([read(torch_bytes(DATA)[:-40])]) is None
     assert content_of([read(safetensors_bytes(DATA)[:-1], "a.safetensors")]) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trainproof.checkpoints.pickles.walker import EXTENSION
 from trainproof.checkpoints.roles import names_a_model
 from trainproof.model.artifact import Content
 from trainproof.model.checkpoint import SavedFile
@@ -45,7 +46,7 @@ def content_of(files: Sequence[SavedFile]) -> Content | None:
 
 def _is_state(file: SavedFile) -> bool:
     facts = file.facts
-    if facts.layout in _MODELS or facts.safety is Safety.UNSAFE:
+    if facts.layout in _MODELS or _runs_code(facts):
         return True
     if facts.layout in _CONTAINERS and _is_damaged(facts):
         return True
@@ -59,3 +60,12 @@ def _is_state(file: SavedFile) -> bool:
 def _is_damaged(facts: CheckpointFacts) -> bool:
     closed = facts.extent is Extent.NOT_CHECKED
     return closed or any(one.code not in HARMLESS for one in facts.defects)
+
+
+def _runs_code(facts: CheckpointFacts) -> bool:
+    """Bytes that are no pickle are read as one that calls something by a number, but by no name."""
+    if facts.safety is not Safety.UNSAFE:
+        return False
+    named = (use for use in facts.globals if not use.name.startswith(EXTENSION))
+    whole = facts.extent is not Extent.NOT_CHECKED
+    return whole or any(use.safety is Safety.UNSAFE for use in named)
