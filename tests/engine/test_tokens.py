@@ -65,6 +65,16 @@ def test_tokens_with_rows_of_their_own_are_none(tmp_path: Path) -> None:
     assert messages(judged(model(tmp_path / "checkpoint-10", values))) == {}
 
 
+def test_the_row_that_pads_may_be_zero(tmp_path: Path) -> None:
+    values = embedding()
+    values[60:] += np.eye(3, 8, dtype="f4")
+    values[61] = 0
+    directory = model(tmp_path / "checkpoint-10", values)
+    assert list(messages(judged(directory))) == ["TP-CKPT-TOKEN-ROWS"]
+    write(directory / "config.json", b'{"vocab_size": 63, "pad_token_id": 61}')
+    assert messages(judged(directory)) == {}
+
+
 def test_rows_beyond_the_last_token_are_none_of_a_token(tmp_path: Path) -> None:
     values = np.vstack([embedding(), np.zeros((65, 8), "f4")])
     values[60:63] += np.eye(3, 8, dtype="f4")

@@ -39,12 +39,20 @@ def token_rows(run: Run, saved: Checkpoint, store: Store) -> Iterator[TokenRows]
         return _head(store, path, count) if path in beside else b""
 
     embeddings = [one for one in saved.tensors if _is_embedding(one, directory)][:_TENSORS]
-    tokens = added_tokens(head) if embeddings else []
+    padding = _padding(saved)
+    listed = added_tokens(head) if embeddings else []
+    tokens = [token for token in listed if token.id not in padding]
     for one in embeddings:
         assert one.shape is not None
         inside = [token for token in tokens if token.id < one.shape[0]][:_TOKENS]
         if inside:
             yield from _rows_of(store, one, inside)
+
+
+def _padding(saved: Checkpoint) -> set[object]:
+    """What the configuration says pads: its row is kept at zero."""
+    said = (scalar for one in saved.directories for scalar in one.said)
+    return {scalar.value for scalar in said if scalar.name == "config.json/pad_token_id"}
 
 
 def _head(store: Store, path: str, count: int) -> bytes:
