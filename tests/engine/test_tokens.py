@@ -52,7 +52,7 @@ def messages(report: SubjectReport) -> dict[str, str]:
 
 
 def test_tokens_that_were_added_and_never_trained_are_told(tmp_path: Path) -> None:
-    found = messages(judged(model(tmp_path / "checkpoint-10", embedding())))
+    found = messages(judged(model(tmp_path / "checkpoint-100", embedding())))
     assert found == {
         "TP-CKPT-TOKEN-ROWS": "2 of 2 added tokens have a row of model.embed_tokens.weight in"
         " model.safetensors that is zero or lies beside that of another one: <|user|>, <|end|>."
@@ -62,14 +62,14 @@ def test_tokens_that_were_added_and_never_trained_are_told(tmp_path: Path) -> No
 def test_tokens_with_rows_of_their_own_are_none(tmp_path: Path) -> None:
     values = embedding()
     values[60:] += np.eye(3, 8, dtype="f4")
-    assert messages(judged(model(tmp_path / "checkpoint-10", values))) == {}
+    assert messages(judged(model(tmp_path / "checkpoint-100", values))) == {}
 
 
 def test_the_row_that_pads_may_be_zero(tmp_path: Path) -> None:
     values = embedding()
     values[60:] += np.eye(3, 8, dtype="f4")
     values[61] = 0
-    directory = model(tmp_path / "checkpoint-10", values)
+    directory = model(tmp_path / "checkpoint-100", values)
     assert list(messages(judged(directory))) == ["TP-CKPT-TOKEN-ROWS"]
     write(directory / "config.json", b'{"vocab_size": 63, "pad_token_id": 61}')
     assert messages(judged(directory)) == {}
@@ -78,7 +78,7 @@ def test_the_row_that_pads_may_be_zero(tmp_path: Path) -> None:
 def test_rows_beyond_the_last_token_are_none_of_a_token(tmp_path: Path) -> None:
     values = np.vstack([embedding(), np.zeros((65, 8), "f4")])
     values[60:63] += np.eye(3, 8, dtype="f4")
-    assert messages(judged(model(tmp_path / "checkpoint-10", values))) == {}
+    assert messages(judged(model(tmp_path / "checkpoint-100", values))) == {}
 
 
 def test_rows_that_stand_still_while_the_others_move_are_told(tmp_path: Path) -> None:
@@ -86,8 +86,8 @@ def test_rows_that_stand_still_while_the_others_move_are_told(tmp_path: Path) ->
     values[60:] += np.eye(3, 8, dtype="f4")
     later = values.copy()
     later[:60] += 0.5
-    earlier = model(tmp_path / "checkpoint-10", values)
-    found = messages(judged(model(tmp_path / "checkpoint-20", later), earlier))
+    earlier = model(tmp_path / "checkpoint-100", values)
+    found = messages(judged(model(tmp_path / "checkpoint-200", later), earlier))
     assert found == {
         "TP-CKPT-TOKENS-STILL": "The rows of 2 of 2 added tokens in model.embed_tokens.weight of"
         f" model.safetensors are bit by bit those of {earlier}, and 60 of 61 other rows changed:"
@@ -97,6 +97,6 @@ def test_rows_that_stand_still_while_the_others_move_are_told(tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors"])
 def test_without_the_files_there_is_nothing_to_tell(tmp_path: Path, name: str) -> None:
-    directory = model(tmp_path / "checkpoint-10", embedding())
+    directory = model(tmp_path / "checkpoint-100", embedding())
     (directory / name).rename(directory / f"{name}.bak")
     assert messages(judged(directory)) == {}

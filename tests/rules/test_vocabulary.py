@@ -15,7 +15,7 @@ ROWS, STILL = "TP-CKPT-TOKEN-ROWS", "TP-CKPT-TOKENS-STILL"
 
 
 def test_tokens_of_the_template_that_lie_together_are_a_warning() -> None:
-    cell = judge(ROWS, spoken(apart=0.01))
+    cell = judge(ROWS, spoken(apart=0.0002))
     assert level(cell) == (Level.WARN, "")
     assert measured(cell) == {
         "tokens": 3,
@@ -36,12 +36,15 @@ def test_rows_of_zeros_are_told_as_such() -> None:
     assert (measured(cell)["zero"], measured(cell)["beside"]) == (3, 0)
 
 
-@pytest.mark.parametrize("view", [spoken(apart=0.0, used=False), spoken(apart=0.0, step=None)])
+@pytest.mark.parametrize(
+    "view",
+    [spoken(apart=0.0, used=False), spoken(apart=0.0, step=None), spoken(apart=0.0, step=99)],
+)
 def test_tokens_that_nothing_shows_to_be_trained_are_info(view: RunView) -> None:
     assert level(judge(ROWS, view)) == (Level.INFO, "idle")
 
 
-@pytest.mark.parametrize("view", [spoken(apart=0.011), spoken(apart=0.0, step=0)])
+@pytest.mark.parametrize("view", [spoken(apart=0.00021), spoken(apart=0.0, step=0)])
 def test_rows_apart_and_rows_of_step_0_are_clean(view: RunView) -> None:
     assert judge(ROWS, view).state is State.CLEAN
 
