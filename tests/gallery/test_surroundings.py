@@ -36,6 +36,6 @@ def test_the_training_cannot_start() -> None:
     assert found(EXAMPLES / "environment", SubjectKind.ENVIRONMENT, asked) == [
         ("FAIL", "TP-ENV-IMPORT-FAIL", "train.py", 3),
         ("FAIL", "TP-CONFIG-BEST-DIRECTION", "training_args.json", 10),
-        ("WARN", "TP-CONFIG-CADENCE", "training_args.json", 5),
         ("WARN", "TP-CONFIG-WARMUP", "training_args.json", 3),
+        ("INFO", "TP-CONFIG-CADENCE", "training_args.json", 5),
     ]

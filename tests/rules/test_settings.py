@@ -26,6 +26,9 @@ def levels(id: str, **settings: object) -> list[Level] | Skip | None:
     ("settings", "expected"),
     [
         ({"max_steps": 300, "save_steps": 301}, [Level.WARN]),
+        ({"max_steps": 300, "save_steps": 301, "save_strategy": "steps"}, [Level.INFO]),
+        ({"max_steps": 300, "eval_steps": 301, "eval_strategy": "steps"}, [Level.INFO]),
+        ({"max_steps": 300, "logging_steps": 301, "logging_strategy": "steps"}, [Level.WARN]),
         ({"max_steps": 300, "save_steps": 300}, []),
         ({"max_steps": 300, "save_steps": 500, "eval_steps": 500}, [Level.WARN, Level.WARN]),
         ({"max_steps": 300, "logging_steps": 500}, [Level.WARN]),

@@ -71,12 +71,25 @@ def _evidence(plan: Plan, field: str, variant: str = "", **measured: Value) -> E
         does_not_mean="That nothing is saved: some trainers save once at the end.",
         guards=(
             "A strategy other than steps turns the setting off, and is not judged.",
+            "With the strategy steps, transformers saves and evaluates once at the end: a note.",
             "Fractions (0.1 for every tenth) and an unknown length are not judged.",
         ),
-        references=("transformers: TrainingArguments (save_strategy, save_steps, eval_steps)",),
+        references=(
+            "transformers: TrainingArguments (save_strategy, save_steps, eval_steps)",
+            "transformers 5.24: DefaultFlowCallback.on_step_end",
+        ),
     ),
+    variants={
+        "end": Variant(
+            Level.INFO,
+            "{what} every {every:,} steps, and the training ends at step {steps:,}: with this"
+            " strategy, transformers does so once, at the end.",
+            "max_steps is {steps:,}.",
+        )
+    },
     fires=Example("saved every 500 of 300 steps", _view(max_steps=300, save_steps=500)),
     silent=Example("saved every 100 of 300 steps", _view(max_steps=300, save_steps=100)),
+    grounds=True,
     subject=SubjectKind.ENVIRONMENT,
 )
 def cadence(plans: tuple[Plan, ...]) -> Outcome:
@@ -90,6 +103,9 @@ _WORDS = {
 }
 
 
+_AT_THE_END = ("save", "eval")
+
+
 def _never(plan: Plan) -> list[Evidence] | None:
     steps, found, judged = plan.max_steps, list[Evidence](), False
     for name, what in _WORDS.items():
@@ -98,8 +114,9 @@ def _never(plan: Plan) -> list[Evidence] | None:
             continue
         judged = True
         if every > steps:
-            one = _evidence(plan, f"{name}_steps", what=what, every=every, steps=steps, files=1)
-            found.append(one)
+            measured: dict[str, Value] = {"what": what, "every": every, "steps": steps, "files": 1}
+            variant = "end" if strategy and name in _AT_THE_END else ""
+            found.append(_evidence(plan, f"{name}_steps", variant, **measured))
     return found if judged else None
 
 
@@ -134,6 +151,7 @@ def _never(plan: Plan) -> list[Evidence] | None:
     ),
     fires=Example("500 steps of 300", _view(max_steps=300, warmup_steps=500)),
     silent=Example("30 steps of 300", _view(max_steps=300, warmup_steps=30)),
+    grounds=True,
     subject=SubjectKind.ENVIRONMENT,
 )
 def warmup(plans: tuple[Plan, ...]) -> Outcome:
@@ -206,6 +224,7 @@ TURNED = re.compile(r"neg|minus|inv")
     silent=Example(
         "the least loss", _view(load_best=True, best_metric="eval_loss", greater_is_better=False)
     ),
+    grounds=True,
     subject=SubjectKind.ENVIRONMENT,
 )
 def best_direction(plans: tuple[Plan, ...]) -> Outcome:
@@ -271,6 +290,7 @@ def _higher_is_better(metric: str) -> bool | None:
         "saved every 600 steps, evaluated every 300",
         _view(load_best=True, save_steps=600, eval_steps=300, eval_strategy="steps"),
     ),
+    grounds=True,
     subject=SubjectKind.ENVIRONMENT,
 )
 def best_unsaved(plans: tuple[Plan, ...]) -> Outcome:
@@ -316,6 +336,7 @@ def _unsaved(plan: Plan) -> list[Evidence] | None:
     ),
     fires=Example("1e-8 in float16", _view(adam_epsilon=1e-8, pure_half="16-true")),
     silent=Example("1e-4 in float16", _view(adam_epsilon=1e-4, pure_half="16-true")),
+    grounds=True,
     subject=SubjectKind.ENVIRONMENT,
 )
 def half_epsilon(
@@ -364,6 +385,7 @@ def half_epsilon(
         "not reentrant, with LoRA",
         _view(gradient_checkpointing=True, use_reentrant=False, lora=True),
     ),
+    grounds=True,
     subject=SubjectKind.ENVIRONMENT,
 )
 def reentrant_lora(plans: tuple[Plan, ...]) -> Outcome:
