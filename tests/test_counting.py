@@ -136,6 +136,13 @@ def test_counts_of_epochs_do_not_start_over_with_each_epoch() -> None:
     assert told(one) == [Fall.ANEW] * 3
 
 
+def test_steps_that_cannot_be_added_up_are_no_clock() -> None:
+    most = 2**63 - 1
+    assert told(clock(GOES_ON, np.tile([most, -most], ROWS))) is None
+    assert told(clock(GOES_ON, np.concatenate([STEPS, STEPS]) * 2**40)) == [Fall.ANEW]
+    assert told(clock(GOES_ON, np.concatenate([STEPS, STEPS]) * 2**52)) is None
+
+
 def test_what_follows_another_execution_is_compared_with_the_beginning_of_that_one() -> None:
     values = np.concatenate([learning(60, 8, 4), learning(60, 4, 1)])
     values[60:] = learning(60, 8, 4, seed=3)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .counting import Clock, Course, Fall, cadence, course, falls, meanings
+from .counting import Clock, Course, Fall, cadence, countable, course, falls, meanings
 from .model.artifact import Artifact, Kind
 from .model.data import (
     Attempt,
@@ -377,6 +377,7 @@ def _same(small: Series, large: Series, within: Tolerance = FLOAT32) -> bool:
     return _equal(a, b[at], within)
 
 
+@np.errstate(all="ignore")
 def _equal(a: Floats, b: Floats, within: Tolerance) -> bool:
     return bool(np.allclose(a, b, rtol=within[0], atol=within[1], equal_nan=True))
 
@@ -432,6 +433,8 @@ def _added(earlier: Sequence[Piece], piece: Piece) -> int:
     if not any(_goes_on(_parts(earlier, one), one) for one in (clock, *rates)):
         return 0
     before = parts[-1].steps
+    if not countable(before) or not countable(clock.steps):
+        return 0
     return int(before[-1] - clock.steps[0]) + max(1, round(cadence(before)))
 
 

@@ -36,6 +36,9 @@ fall stands out: a loss that falls fast has left its first level within ``LOOK``
 EPOCHS = 3
 """Falls at equal distances from which on a count is that of the rows of an epoch."""
 
+MOST = 2**62
+"""Steps that are counted on are less than this."""
+
 SOME = 50
 """Of the falls, at most, that are looked at for a loss that starts over."""
 
@@ -87,8 +90,19 @@ def cadence(steps: Ints) -> float:
     return max(0.0, median(np.diff(steps).astype(np.float64))) if len(steps) > 1 else 0.0
 
 
+def countable(steps: Ints, times: int = 1) -> bool:
+    """Whether as many counts of such steps can be added up: hostile ones are as large as an int64
+    gets."""
+    largest = max(int(steps.max(initial=0)), -int(steps.min(initial=0)))
+    return 2 * largest * (times + 1) < MOST
+
+
+@np.errstate(all="ignore")
 def meanings(clock: Clock, at: Sequence[int]) -> list[Fall] | None:
-    """Of each of these positions; None where the steps fall so often that they are no clock."""
+    """Of each of these positions; None where the steps fall so often, or so far, that they are no
+    clock."""
+    if not countable(clock.steps, len(at)):
+        return None
     if _counts_epochs(clock, at):
         return [Fall.COUNTER] * len(at)
     if len(at) > FEW + NOISE_FALLS * len(clock.steps):
@@ -152,12 +166,12 @@ def _is_another(clock: Clock, begin: int, at: int) -> bool:
     return start == before or not abs(after - before) < abs(after - start)
 
 
+@np.errstate(all="ignore")
 def course(earlier: Floats, later: Floats) -> Course:
     """How ``later`` goes on after ``earlier``, by medians of a few points; NaN starts over."""
-    with np.errstate(all="ignore"):
-        start, before, after, sigma = _levels(earlier, later)
-        error = MEDIAN_ERROR * sigma * math.sqrt(2 / _look(earlier))
-        drop, back, first = start - before, after - before, float(later[0]) - before
+    start, before, after, sigma = _levels(earlier, later)
+    error = MEDIAN_ERROR * sigma * math.sqrt(2 / _look(earlier))
+    drop, back, first = start - before, after - before, float(later[0]) - before
     if not math.isfinite(drop + back):
         return Course.STARTS_OVER
     if not abs(drop) > CLEAR * error:
