@@ -153,8 +153,8 @@ class _Pair:
     message="{tensors:The only weight tensor|All {tensors:,} weight tensors} in {artifact}"
     " {tensors:is|are} bit by bit {tensors:that|those} of {reference}, although the optimizer went"
     " on.",
-    evidence="{apart}; {optimizer:,} {optimizer:tensor|tensors} of the optimizer changed, and its"
-    " count of steps grew by {clock:,}.",
+    evidence="{optimizer:,} {optimizer:tensor|tensors} of the optimizer changed, and its count of"
+    " steps grew by {clock:,}; {apart}.",
     needs=_NEEDS,
     measures={
         "tensors": "weight tensors that both checkpoints have",
@@ -168,7 +168,7 @@ class _Pair:
             Level.WARN,
             "{tensors:The only weight tensor|All {tensors:,} weight tensors} in {artifact}"
             " {tensors:is|are} bit by bit {tensors:that|those} of {reference}.",
-            "{apart}. No optimizer beside the weights shows whether they were trained.",
+            "No optimizer beside the weights shows whether they were trained; {apart}.",
         )
     },
     doc=Doc(
@@ -253,7 +253,7 @@ _ROUNDED = 0.05
     message="{stuck:,} of {tensors:,} weight matrices in {artifact} {stuck:is|are} bit by bit"
     " {stuck:that|those} of {reference}, and {stuck:its|their} counterparts in layers before and"
     " after {stuck:it|them} moved: {names}.",
-    evidence="{apart}; {moved:,} {moved:matrix|matrices} moved.",
+    evidence="{moved:,} {moved:matrix|matrices} moved; {apart}.",
     needs=_NEEDS,
     measures={
         "tensors": "weight matrices that both checkpoints have",
@@ -267,13 +267,13 @@ _ROUNDED = 0.05
             Level.WARN,
             "{stuck:,} {stuck:matrix|matrices} of the base model below an adapter in {artifact}"
             " {stuck:is not that|are not those} of {reference}: {names}.",
-            "{apart}. What an adapter is added to is not trained.",
+            "What an adapter is added to is not trained; {apart}.",
         ),
         "part": Variant(
             Level.INFO,
             "{stuck:,} of {tensors:,} weight matrices in {artifact} {stuck:is|are} bit by bit"
             " {stuck:that|those} of {reference}: {names}.",
-            "{apart}; {moved:,} {moved:matrix|matrices} moved.",
+            "{moved:,} {moved:matrix|matrices} moved; {apart}.",
         ),
     },
     doc=Doc(
