@@ -17,8 +17,9 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -400,6 +401,61 @@ def _loop(directory: Path, setting: Setting, task: Task, fault: Fault, third: li
                 third.append(task.mean(task.third))
 
 
+def _tuned(directory: Path, setting: Setting, task: Task, fault: Fault, third: list[float]) -> None:
+    """The trainer once more, on the model that it has just trained, at a tenth of the rate: a loss
+    that has nothing left to gain."""
+    with tempfile.TemporaryDirectory() as before:
+        _trainer(Path(before), setting, task, FAULTS[CLEAN], [])
+    third[:] = [task.mean(task.third)]
+    _trainer(directory, replace(setting, rate=setting.rate / 10), task, fault, third)
+
+
+def _restarts(
+    directory: Path, setting: Setting, task: Task, fault: Fault, third: list[float]
+) -> None:
+    """A loop whose learning rate restarts four times, with ``add_scalar`` of rounded numbers."""
+    optimizer = _optimizer(task, setting, fault)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(
+        optimizer, max(1, setting.steps // 4)
+    )
+    with SummaryWriter(str(directory)) as writer:
+        for step, batch in enumerate(_batches(task, setting), 1):
+            task.model.zero_grad()
+            loss = task.loss(*batch)
+            loss.backward()
+            optimizer.step()
+            if step % setting.every == 0:
+                writer.add_scalar("train/loss", round(loss.item(), 2), step)
+                writer.add_scalar("train/lr", scheduler.get_last_lr()[0], step)
+            scheduler.step()
+            if step % setting.evaluated_every == 0:
+                writer.add_scalar("val/loss", round(task.mean(task.evaluation), 2), step)
+                third.append(task.mean(task.third))
+
+
+def _staged(
+    directory: Path, setting: Setting, task: Task, fault: Fault, third: list[float]
+) -> None:
+    """A curriculum in two stages: an eighth of the examples first,
+    then all of them. A line of text for each row."""
+    optimizer = _optimizer(task, setting, fault)
+    few = TensorDataset(*(part[: len(part) // 8] for part in task.train.tensors))
+    half = replace(setting, rows=setting.rows // 2)
+    batches = chain(_batches(replace(task, train=few), half), _batches(task, half))
+    with (directory / "train.log").open("w") as log:
+        for step, batch in enumerate(batches, 1):
+            task.model.zero_grad()
+            loss = task.loss(*batch)
+            loss.backward()
+            optimizer.step()
+            if step % setting.every == 0:
+                log.write(f"INFO trainer: step {step} | loss {loss.item():.3f}\n")
+            if step % setting.evaluated_every == 0:
+                held = task.mean(task.evaluation)
+                log.write(f"INFO trainer: step {step} | val_loss {held:.3f}\n")
+                third.append(task.mean(task.third))
+
+
 def _batches(task: Task, setting: Setting) -> Iterator[list[Tensor]]:
     left = setting.steps
     while left > 0:
@@ -411,6 +467,8 @@ def _batches(task: Task, setting: Setting) -> Iterator[list[Tensor]]:
 
 Framework = Callable[[Path, Setting, Task, Fault, list[float]], None]
 FRAMEWORKS: Mapping[str, Framework] = {"trainer": _trainer, "lightning": _lightning, "torch": _loop}
+SETUPS: Mapping[str, Framework] = {"tuned": _tuned, "restarts": _restarts, "staged": _staged}
+"""Setups of which the loss looks odd and the training is sound; they get no faults."""
 
 
 # --- the study ----------------------------------------------------------------------------------
@@ -437,14 +495,14 @@ def run(root: Path, setting: Setting, name: str, control: Run | None) -> Run:
     torch.manual_seed(setting.number)
     task = _spoiled(TASKS[setting.task](rng, setting.examples), fault)
     third = [task.mean(task.third)]
-    FRAMEWORKS[setting.framework](directory, setting, task, fault, third)
+    {**FRAMEWORKS, **SETUPS}[setting.framework](directory, setting, task, fault, third)
     third.append(task.mean(task.third))
     if name in CERTAIN:
         outcome = Outcome.FAULTY
     elif control is not None:
         outcome = relative(third, task.floor, control.third)
     else:
-        outcome = absolute(third, task.floor, pretrained=False)
+        outcome = absolute(third, task.floor, pretrained=setting.framework == "tuned")
     return Run(setting, name, outcome, tuple(third), _levels(directory))
 
 
@@ -456,15 +514,17 @@ def _levels(directory: Path) -> Mapping[str, str]:
 
 
 def study(root: Path, drawn: int, faulty: int) -> list[Run]:
-    """``drawn`` settings for each framework and task; the first ``faulty`` get every fault too."""
+    """``drawn`` settings for each framework or setup and task; the first ``faulty`` of a framework
+    get every fault too."""
     runs = []
-    for framework in FRAMEWORKS:
+    for framework in (*FRAMEWORKS, *SETUPS):
         for task in TASKS:
             for number in range(drawn):
                 setting = draw(task, framework, number)
                 control = run(root, setting, CLEAN, None)
                 runs.append(control)
-                if number < faulty and control.outcome is Outcome.HEALTHY:
+                healthy = framework in FRAMEWORKS and control.outcome is Outcome.HEALTHY
+                if number < faulty and healthy:
                     runs += [run(root, setting, name, control) for name in _possible(task)]
     return runs
 
@@ -486,7 +546,8 @@ def page(runs: list[Run]) -> str:
         "",
         f"Measured {datetime.now(UTC).date()} with trainproof {trainproof.__version__}, thresholds"
         f" `{fingerprint(REGISTRY)}`, {versions}.",
-        f"{len(runs)} small trainings by {', '.join(FRAMEWORKS)} through their own writers;"
+        f"{len(runs)} small trainings by {', '.join(FRAMEWORKS)} through their own writers, and by"
+        f" setups with odd losses ({', '.join(SETUPS)});"
         " outcomes on a third split that no log shows. See CALIBRATION.md for the first tier.",
         "",
         f"- healthy runs with a FAIL: {_text(fails)}",

@@ -37,3 +37,11 @@ def test_a_framework_trains_and_a_learning_rate_of_zero_fails(
     assert control.outcome is Outcome.HEALTHY
     assert not control.flagged("FAIL")
     assert frameworks.run(tmp_path, setting, "lr-zero", control).flagged("FAIL")
+
+
+@pytest.mark.parametrize("setup", frameworks.SETUPS)
+def test_a_sound_training_with_an_odd_loss_is_not_warned_of(tmp_path: Path, setup: str) -> None:
+    setting = replace(frameworks.draw("curve", setup, 0), rows=40, every=1, batch=32, rate=0.01)
+    run = frameworks.run(tmp_path, setting, frameworks.CLEAN, None)
+    assert run.outcome is Outcome.HEALTHY
+    assert not run.flagged("FAIL", "WARN")
