@@ -198,6 +198,13 @@ def test_a_fall_that_is_small_but_certain_is_left_open() -> None:
     assert skipped(judge(GAIN, view(held_out(values)))) is Skip.UNDECIDED
 
 
+def test_a_fall_to_the_second_evaluation_only_is_no_gain_that_goes_on() -> None:
+    """Labels at random: their frequencies are learned at once, and nothing else."""
+    values = [2.7958, 2.7598, 2.7529, 2.7555, 2.7536, 2.7527, 2.7515, 2.7505, 2.7485, 2.7496]
+    one = view(series("eval_loss", values, range(40, 401, 40)))
+    assert level(judge(GAIN, one)) == (Level.WARN, "")
+
+
 def test_preference_tuning_is_out_of_scope() -> None:
     one = view(held_out(stuck()), regime=Regime.PREFERENCE)
     assert skipped(judge(GAIN, one)) is Skip.REGIME

@@ -481,6 +481,12 @@ def test_what_was_learned_in_the_first_rows_is_in_no_quarter() -> None:
     assert not judge("TP-DEAD-RUN", view(loss(values))).hits
 
 
+def test_what_diverged_is_not_said_to_have_stood_still_as_well() -> None:
+    one = view(loss(diverged()[80:]))
+    assert judge("TP-DIVERGE", one).hits
+    assert not judge("TP-DEAD-RUN", one).hits
+
+
 def test_a_sign_of_progress_elsewhere_outweighs_quarters() -> None:
     held_out = series("eval_loss", [2.00, 1.98, 1.97, 1.96, 1.95], range(40, 201, 40))
     assert not judge("TP-DEAD-RUN", view(loss(flat(200, cv=0.12)), held_out)).hits

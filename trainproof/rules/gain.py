@@ -39,6 +39,10 @@ SAME_SCALE = 2.0
 """A held-out loss that ends at this multiple of the level at which training began may be averaged
 differently."""
 
+STILL = 0.995
+"""Share of the second evaluation below which a fall has gone on: how often each answer occurs is
+learned at once."""
+
 MANY = 40
 """Evaluations of which one will be low by luck."""
 
@@ -121,7 +125,8 @@ TRAINING = Companions(Role.LOSS, Split.TRAIN)
             " ends within 10 % of its start, a metric that ends three standard errors better does;"
             " and so does a training loss whose first rows lie above the others, and by a quarter"
             " above the first evaluation: what was learned before it is a gain.",
-            "A fall that is small but certain (p below 0.001) is a gain of which nothing is said.",
+            "A fall that is small but certain (p below 0.001), and goes on after the second"
+            " evaluation by half a percent, is a gain of which nothing is said.",
             "The level at which training began stands in for a first evaluation from five"
             " evaluations on, where these show no sign of a fall (p above 0.05), the best lies less"
             " than 5 % below it, and they end at less than twice of it; or where all are ten times"
@@ -184,7 +189,7 @@ def no_heldout_gain(
         before = begun is not None and not risen and _left(begun, measured)
         if before or _fell_below_first(measured, least, once):
             return Clean(measured)
-        if seen.p_fall <= UNMISTAKABLE and seen.last < seen.first:
+        if seen.p_fall <= UNMISTAKABLE and float(measured["last"]) < STILL * loss.values[1]:
             return Undecided(measured)
         few, late = len(loss) < FEWEST, float(measured["first_at"]) > start
         if (few or late) and not risen:

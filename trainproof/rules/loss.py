@@ -63,6 +63,12 @@ OBJECTIVE = Each((Role.LOSS,), points=5, which=Which.OBJECTIVE)
 HELD_OUT = Companions(Role.LOSS, Split.EVAL)
 SIBLINGS = Companions(Role.LOSS, Split.TRAIN)
 METRICS = Companions(Role.METRIC)
+RESTART_WINDOW = 0.2
+"""Last share of the steps in which a learning rate that restarts explains a rise."""
+
+CERTAIN = 6.0
+"""Standard errors that a rise must exceed to be a divergence."""
+
 NOTHING = 0.02
 """Share of the level by which first rows that lie above the others show nothing."""
 
@@ -508,7 +514,7 @@ def divergence(
     least_errors: Annotated[float, Bound("standard errors", "a rise must exceed", ge=1)] = 6.0,
     restart_window: Annotated[
         float, Bound("share", "of the steps, in which a restart suspends the rule", ge=0, le=1)
-    ] = 0.2,
+    ] = RESTART_WINDOW,
     least_end: Annotated[
         float, Bound("ratio", "of the last block to the first value: it never came back", ge=1)
     ] = 1.5,
@@ -687,6 +693,7 @@ def _kept(kept: Kept) -> dict[str, Value]:
         "held_out": HELD_OUT,
         "siblings": SIBLINGS,
         "metrics": METRICS,
+        "lr": Optional(Companion(Role.LR, points=5)),
     },
     measures={
         "points": "values judged",
@@ -777,6 +784,7 @@ def dead_run(
     held_out: tuple[Series, ...],
     siblings: tuple[Series, ...],
     metrics: tuple[Series, ...],
+    lr: Series | None,
     *,
     hidden: Annotated[
         float, Bound("share", "of the level: noise that hides such a fall is too much", ge=0)
@@ -813,13 +821,21 @@ def dead_run(
         return Fired((Evidence(where(loss), measured, variant),))
     if not well and _epochs_in_vain(loss, seen, held_out, metrics, epochs):
         return Fired((Evidence(where(loss), measured, "no-progress"),))
-    halves = ends_of(loss.values, seen)
+    halves = None if _diverged(loss, seen, lr) else ends_of(loss.values, seen)
     if halves is not None and _idle(halves, seen, most, no_trend, unmoved):
         others = tuple(chain(held_out, metrics, siblings))
         if not any(_progresses(one) for one in others if one is not loss):
             return Fired((Evidence(where(loss), measured | _quarters(halves), "quarters"),))
     generalised = first_improved(one for one in held_out if one is not loss)
     return _undecided(measured, generalised, Skip.UNDECIDED if well else Skip.LOW_POWER)
+
+
+def _diverged(loss: Series, seen: Profile, lr: Series | None) -> bool:
+    """Whether TP-DIVERGE says that the loss rose beyond doubt: that it did not fall is less."""
+    found = _risen(loss, seen, CERTAIN)
+    if found is None or found.share < 0.5 or not _clear(loss, seen, found, CERTAIN):
+        return False
+    return not restarts_late(lr, RESTART_WINDOW)
 
 
 def _idle(ends: Ends, seen: Profile, most: float, no_trend: float, unmoved: float) -> bool:
