@@ -40,7 +40,7 @@ def _answer() -> None:
             _run()
 
 
-_READING = frozenset(("audit", "doctor", "epoch", "compare"))
+_READING = frozenset(("audit", "doctor", "diagnose", "epoch", "compare", "watch"))
 _JUDGING = _READING | {"checkpoint", "preflight", "tokenizer", "env", "data"}
 _ALONE = frozenset(("--no-isolation", "--help", "-h"))
 
