@@ -17,7 +17,7 @@ from trainproof.checkpointing import (
 )
 from trainproof.model.artifact import Artifact, Content, Kind, Run, Unjudged
 from trainproof.model.rule import SubjectKind
-from trainproof.stores import open_store
+from trainproof.stores import StoreError, open_store
 
 
 def found(root: Path) -> list[Found]:
@@ -217,6 +217,16 @@ def test_a_name_may_leave_it_to_the_content() -> None:
     assert not is_promised(together("ct2", "model.bin"))
     assert not is_promised(made("checkpoint/net.pt"))
     assert not is_promised(together("c4", "c4-00001-of-00002.pt", "c4-00002-of-00002.pt"))
+
+
+def test_thousands_of_one_name_are_data_and_are_not_opened(tmp_path: Path) -> None:
+    paths = [f"graphs/g_{number}.pt" for number in range(1001)]
+    paths += [f"step_{number}.pt" for number in range(1001)]
+    missing = list(find_among(open_store(str(tmp_path)), str(tmp_path), paths, []))
+    counted = [one for one in missing if isinstance(one, Unjudged)]
+    assert {one.content for one in counted} == {Content.SAVED_DATA}
+    assert [one.path for one in counted] == paths[:1001]
+    assert sum(isinstance(one, StoreError) for one in missing) == 1001
 
 
 def test_formats_that_nobody_here_knows_are_named_where_their_names_promise_much(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -153,13 +153,25 @@ def _promises(path: str) -> bool:
     return suffix in _OF_MODELS or _PROMISE.search(name) is not None
 
 
+_NUMBER = re.compile(r"\d+")
+_SERIES = 1000
+"""Files of one name but for its numbers, which promises nothing: more are samples of data, and are
+not opened to see."""
+
+
 def find_among(
     store: Store, root: str, paths: Iterable[str], others: Sequence[str]
 ) -> Iterator[Found]:
     """The checkpoints that the files at ``paths`` are; ``others`` is all else below the root."""
     artifacts: list[Artifact] = []
     rest = list(others)
+    paths = list(paths)
+    series = Counter(_NUMBER.sub("*", path) for path in paths if not _promises(path))
     for path in paths:
+        if series[_NUMBER.sub("*", path)] > _SERIES:
+            rest.append(path)
+            yield Unjudged(root, path, Content.SAVED_DATA)
+            continue
         looked = _look(store, root, Entry(path), asked=False, known=True)
         if isinstance(looked, Artifact):
             artifacts.append(looked)
