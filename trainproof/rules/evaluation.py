@@ -260,7 +260,7 @@ def _fall_after(loss: Series, step: int) -> float:
     " evaluation to the next, and does not fall.",
     evidence="Noise of one evaluation {noise:.0%} of its level (limit {most:.0%}), over {points}"
     " evaluations from {lowest:.4g} to {highest:.4g}; Mann-Kendall p of a fall {p_fall:.2g}.",
-    needs={"loss": Each((Role.LOSS,), Split.EVAL, points=8, which=Which.PRINCIPAL)},
+    needs={"loss": Each((Role.LOSS,), Split.EVAL, points=12, which=Which.PRINCIPAL)},
     measures={
         "points": "evaluations judged",
         "noise": "standard deviation of the logarithm around its trend, robust",
@@ -278,7 +278,7 @@ def _fall_after(loss: Series, step: int) -> float:
         does_not_mean="That the learning rate is too high: a few cases, drawn anew for each"
         " evaluation, scatter as well.",
         guards=(
-            "Eight evaluations at least. The noise is taken from differences, so that a trend is"
+            "Twelve evaluations at least. The noise is taken from differences, so that a trend is"
             " none; among fewer than twenty from second differences.",
             "Any sign of a fall (p at most 0.05) makes it clean: a loss may jump and fall.",
             "Losses that are 0 or negative have no ratio: not judged.",
@@ -289,9 +289,9 @@ def _fall_after(loss: Series, step: int) -> float:
     not_for=(Regime.REINFORCEMENT, Regime.ADVERSARIAL),
     fires=Example(
         "from 2 to 8 and back",
-        view(series("eval_loss", [2.0, 7.0, 3.0, 8.0, 2.5, 4.0, 8.0, 2.0, 6.0, 3.0])),
+        view(series("eval_loss", [2.0, 7.0, 3.0, 8.0, 2.5, 4.0, 8.0, 2.0, 6.0, 3.0] * 2)),
     ),
-    silent=Example("it falls", view(series("eval_loss", falling(10)))),
+    silent=Example("it falls", view(series("eval_loss", falling(12)))),
 )
 def unstable_evaluation(
     loss: Series,

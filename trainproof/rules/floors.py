@@ -162,8 +162,8 @@ def clamped(
             " plain cross-entropy is far lower; every value of the last third must be at it, and"
             " none below.",
             "By the sum: every loss must be one that two softmaxes can leave, an interval of"
-            " length 1. A plain cross-entropy falls by more than the accuracy rises: by 2 and more"
-            " for each 1 from five classes on.",
+            " length 1, and the sum must end within 0.03 of ln(e + C - 1). A plain cross-entropy"
+            " falls by more than the accuracy rises: twice as much and more from five classes on.",
             "For two classes the slopes are near each other: the loss must also exceed, by 3 %,"
             " what the same answers cost with a confidence of their accuracy.",
             "Where the accuracy hardly moves, or moved at once, the loss must exceed that by 10 %,"
@@ -236,6 +236,9 @@ def _by_floor(
 MOST_CLASSES = 100
 """Above it the sums of neighbouring numbers of classes are no longer told apart."""
 
+AT_CEILING = 0.03
+"""Distance of loss plus accuracy from that sum for two softmaxes and answers that are certain."""
+
 LEAST_MOVED = 0.015
 """Standard deviation of an accuracy that moves."""
 
@@ -246,7 +249,8 @@ def _coupled(loss: Series, accuracy: Series, least_scatter: float) -> Evidence |
     if found is None or not found.within or found.classes > MOST_CLASSES:
         return None
     still = found.scatter <= least_scatter and found.moved >= LEAST_MOVED
-    if still and (found.classes > 2 or _as_two_classes(found)):
+    near = abs(found.total - found.ceiling) < AT_CEILING
+    if still and near and (found.classes > 2 or found.loss > 1.03 * found.fair):
         variant = "coupled"
     elif _stands(found):
         variant = "standing"
@@ -270,11 +274,6 @@ def _coupled(loss: Series, accuracy: Series, least_scatter: float) -> Evidence |
         "ceiling": found.ceiling,
     }
     return Evidence(where(loss), measured, variant)
-
-
-def _as_two_classes(found: Coupling) -> bool:
-    near = abs(found.total - found.ceiling) < 0.03
-    return near and found.loss > 1.03 * found.fair
 
 
 def _stands(found: Coupling) -> bool:

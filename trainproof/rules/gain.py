@@ -35,7 +35,7 @@ FAR_BELOW = 0.8
 """Share of the level at which training began, below which a first evaluation shows a gain: the
 first rows are single batches, and held-out losses lie a little apart."""
 
-SAME_SCALE = 2.0
+SAME_SCALE = 1.25
 """A held-out loss that ends at this multiple of the level at which training began may be averaged
 differently."""
 
@@ -129,8 +129,8 @@ TRAINING = Companions(Role.LOSS, Split.TRAIN)
             " evaluation by half a percent, is a gain of which nothing is said.",
             "The level at which training began stands in for a first evaluation from five"
             " evaluations on, where these show no sign of a fall (p above 0.05), the best lies less"
-            " than 5 % below it, and they end at less than twice of it; or where all are ten times"
-            " the greatest training loss: between the two, they may be averaged differently.",
+            " than 5 % below it, and they end at less than 1.25 times of it; or where all are ten"
+            " times the greatest training loss: between, they may be averaged differently.",
             "Losses that are 0 or negative have no ratio: not judged.",
         ),
         references=(
