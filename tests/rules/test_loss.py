@@ -292,6 +292,11 @@ def test_evaluations_below_the_first_value_outweigh_it(factor: float, fires: boo
     assert bool(judge("TP-DIVERGE", view(loss(exploded()), held_out)).hits) is fires
 
 
+def test_a_first_value_far_below_what_came_at_once_is_no_easy_batch() -> None:
+    values = np.concatenate([[0.72], (2 + 30 * 0.93 ** np.arange(120)) * np.exp(0.3 * noise(120))])
+    assert level(judge("TP-DIVERGE", view(loss(values)))) == (Level.WARN, "above-the-first")
+
+
 def test_a_first_batch_that_was_an_easy_one_is_no_level() -> None:
     """Tuning a denoiser, a few examples a step: a quarter of all first rows lie so low."""
     values = np.concatenate([[0.2], 0.38 * np.exp(0.35 * noise(120))])

@@ -601,16 +601,16 @@ def _never_back(levels: Floats, start: float, least_end: float) -> bool:
 
 
 LUCK = 4.0
-"""Noise of one value, of the logarithms: a first value that lies nearer to the end is an easy
-batch."""
+"""Noise of one value, of the logarithms: a first value that lies nearer is an easy batch."""
 
 
 def _lucky(values: Floats, seen: Profile) -> bool:
-    """Whether the first value may be one of the scatter around the level at the end."""
+    """Whether the first value may be one of the scatter around the levels right after it and at
+    the end."""
     if not values.min() > 0:
         return True
-    logs = np.log(values)
-    return math.log(seen.medians[-1]) - float(logs[0]) <= LUCK * measure(logs).sigma
+    logs, level = np.log(values), max(float(seen.medians[0]), float(seen.medians[-1]))
+    return math.log(level) - float(logs[0]) <= LUCK * measure(logs).sigma
 
 
 def _relapsed(loss: Series, seen: Profile, found: Relapse) -> dict[str, Value]:
