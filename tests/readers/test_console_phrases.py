@@ -164,3 +164,26 @@ def test_other_counts_do_not_move_a_log_that_says_its_steps_beside_its_values() 
     )
     assert points(got, "loss") == [(10, 0.1), (20, 0.2), (30, 0.3)]
     assert points(got, "val accuracy") == [(10, 0.1), (20, 0.2), (30, 0.3)]
+
+
+@pytest.mark.parametrize(
+    ("said", "tag"),
+    [
+        ("Cost after iteration {}: {}", "Cost"),
+        ("Loss at epoch {} = {}", "Loss"),
+        ("INFO:root:Training loss after epoch {}: {}", "Training loss"),
+    ],
+)
+def test_a_place_between_a_name_and_its_number(said: str, tag: str) -> None:
+    got = readout(*(said.format(i, 2.5 - i / 10) for i in range(6)))
+    assert points(got, tag) == [(i, 2.5 - i / 10) for i in range(6)]
+
+
+def test_a_tensor_as_python_prints_it() -> None:
+    got = readout(*(f"epoch {i} loss tensor({2.5 - i / 10}, grad_fn=<Nll>)" for i in range(6)))
+    assert points(got, "loss") == [(i, 2.5 - i / 10) for i in range(6)]
+
+
+def test_the_last_batch_of_each_epoch_places_nothing() -> None:
+    got = readout(*(f"epoch {i} batch 937 loss {2.5 - i / 10}" for i in range(6)))
+    assert points(got, "loss") == [(i, 2.5 - i / 10) for i in range(6)]

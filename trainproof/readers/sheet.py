@@ -333,10 +333,18 @@ class Sheet:
     def _steps(self, options: Options) -> tuple[Ints, Axis]:
         for name, axis in self._axes(options):
             counts = _integers(_filled(self.scattered(name)))
-            if counts is None or (axis is Axis.EPOCH and self._many_per_epoch(counts)):
+            if counts is None or self._stands_still(name, axis, counts, options):
                 continue
             return (self._unrolled(counts, options) if axis is Axis.STEP else counts), axis
         return np.arange(self.rows, dtype=np.int64), Axis.INDEX
+
+    def _stands_still(self, name: str, axis: Axis, counts: Ints, options: Options) -> bool:
+        """Whether the column does not place the rows: many share an epoch, or all rows the step
+        (the last batch of each epoch). What the caller named does."""
+        if axis is Axis.EPOCH:
+            return self._many_per_epoch(counts)
+        told = name in (options.tag_for(Role.STEP), options.tag_for(Role.EPOCH))
+        return not told and len(counts) > 2 and bool(counts.min() == counts.max())
 
     def _axes(self, options: Options) -> Iterator[tuple[str, Axis]]:
         """Candidates, best first: what the caller named, then by the table of names."""

@@ -66,6 +66,14 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+_AT = re.compile(
+    r"\b(?P<what>(?:(?:train(?:ing)?|test|val(?:idation)?) )?(?:loss|cost|error|accuracy))"
+    r" (?:after|at) (?P<where>epoch|iteration|iter|step)(?: number)? ?[:#]?"
+    r" ?(?P<count>\d+) ?(?:[:=]|is) ?",
+    re.IGNORECASE,
+)
+"""``Cost after epoch 3: 0.12``: the place stands between the name and its number."""
+
 PHRASES = (
     Phrase(":::MLLOG", re.compile(r"^.{0,80}?:::MLLOG (?P<event>\{.*\})\s*$"), _mlperf),
     Phrase("Up. ", re.compile(r"\bEp\. (\d+) : Up\. (\d+) :"), r"epoch: \1, step: \2,"),  # Marian
@@ -77,4 +85,6 @@ PHRASES = (
         re.compile(r"^\s*(\d+): [\d.]+, ([\d.]+|-?nan) avg loss, ([\d.]+) rate,"),
         r"step: \1, loss: \2, lr: \3,",
     ),  # Darknet
+    Phrase(" after ", _AT, r"\g<where> \g<count>, \g<what>: "),
+    Phrase(" at ", _AT, r"\g<where> \g<count>, \g<what>: "),
 )

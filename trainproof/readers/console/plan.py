@@ -77,6 +77,9 @@ _PROSE = word_set(
 _SECOND_WORDS = word_set("norm rate scale score time error rmse reward return")
 """Words that only mean something with the one before: ``grad norm``."""
 
+_VAGUE = frozenset({"rate", "norm", "scale", "score"})
+"""Words that say nothing alone."""
+
 _PLURALS = frozenset({"epochs", "iterations", "updates", "timesteps", "index", "idx"})
 """Plurals with which settings are printed, not where the training is."""
 
@@ -360,7 +363,7 @@ class _Parser:
         separator = _SEPARATOR.search(bare)
         if separator is None:
             opened = text[len(bare) :].strip()
-            if opened not in ("", "[", "("):
+            if opened not in ("", "[", "(", "tensor("):
                 return None
             return self._implicit(bare.rstrip())
         return self._explicit(bare[: separator.start()])
@@ -391,8 +394,8 @@ class _Parser:
         if not words:
             return None
         size = 2 if words[-1].lower() in _SECOND_WORDS and len(words) > 1 else 1
-        if words[-1].lower() in ("rate", "norm", "scale", "score") and size == 1:
-            return None
+        if words[-1] in _PROSE or (size == 1 and words[-1].lower() in _VAGUE):
+            return None  # "is" is no inception score, as "IS" is
         known = " ".join(words[-size:])
         self._look_for_split(" ".join(words[:-size]))
         if not _is_key(known) or not _is_known(known):
