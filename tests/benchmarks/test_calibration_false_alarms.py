@@ -24,11 +24,15 @@ FALSE_ALARMS = [
     # learned before the first evaluation; a small fall, but a certain one
     ("TP-NO-HELDOUT-GAIN", "adapter", 11),
     ("TP-NO-HELDOUT-GAIN", "contrastive", 23),
+    # few evaluations that jump, and evaluations in batches of another size
+    ("TP-EVAL-UNSTABLE", "adapter", 430),
+    ("TP-NO-HELDOUT-GAIN", "contrastive", 433),
     # a loss that rises a little in its noise, beside evaluations that fall
     ("TP-DEAD-RUN", "skip-gram", 30),
     # an accuracy and a loss whose sum is near that of two softmaxes
     ("TP-SOFTMAX-TWICE", "batchnorm-classification", 77),
     ("TP-SOFTMAX-TWICE", "contrastive", 21),
+    ("TP-SOFTMAX-TWICE", "batchnorm-classification", 439),
     # a rate of success of few episodes, never more than by chance: was a FAIL
     ("TP-METRIC-COLLAPSE", "gridworld", 41),
     ("TP-METRIC-COLLAPSE", "gridworld", 193),
