@@ -188,3 +188,24 @@ def test_a_box_whose_rows_were_seen_before_outside_of_one() -> None:
     inside = "\n".join(FIRST.splitlines()[1:-1]) + "\n"
     got = readout(f"{inside}a line between\n{FIRST}{SECOND}")
     assert got.values("rollout/ep_rew_mean") == [21.5, 26.4]
+
+
+@pytest.mark.parametrize(
+    ("head", "row"),
+    [
+        (("| epoch | train_loss | val_loss |", "|---|:---:|---|"), "| {} | {} | {} |"),
+        (("epoch | train_loss | val_loss", "------|------------|---------"), "{:5} | {:8} | {}"),
+        (
+            ("+-------+------------+----------+", "| Epoch | train_loss | val_loss |"),
+            "| {:5} | {:10} | {:8} |",
+        ),
+        (("┃ Step ┃ train_loss ┃ val_loss ┃",), "│ {} │ {} │ {} │"),
+    ],
+    ids=["markdown", "bare", "grid", "rich"],
+)
+def test_tables_with_bars_between_their_cells(head: tuple[str, ...], row: str) -> None:
+    rows = [row.format(i, 2.5 - i / 10, 2.75 - i / 10) for i in range(6)]
+    got = readout("\n".join(["loading", *head, *rows, ""]))
+    assert got.values("train_loss") == [2.5 - i / 10 for i in range(6)]
+    assert got.values("val_loss") == [2.75 - i / 10 for i in range(6)]
+    assert got.steps("val_loss") == [0, 1, 2, 3, 4, 5]

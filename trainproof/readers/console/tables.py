@@ -2,8 +2,8 @@
 
 Two kinds are common. Reinforcement learning draws a box for each report, a name and a value in
 each row (Stable-Baselines, Baselines, Spinning Up). Others print the names once and rows of
-numbers below them (fastai, skorch), YOLO with a progress bar at the end of each row. All become
-lines such as ``epoch: 0/99, box: 0.1``.
+numbers below them (fastai, skorch), with bars between the cells or without, YOLO with a progress
+bar at the end of each row. All become lines such as ``epoch: 0/99, box: 0.1``.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ HEADER = re.compile(
 
 SPACY = re.compile(r"E {2,}#(?P<names>(?: {2,}[A-Z_]+(?: [A-Z0-9_]+)?){2,40}) *")
 """The same of spaCy, some of whose names are two words: epochs, steps, and losses by component."""
+
+BAR = re.compile(r"[|\u2502\u2503]")
+PLACES = frozenset({"epoch", "step", "iter", "iteration"})
+CAPTION = re.compile(r"[A-Za-z][\w /.-]{0,40}")
+LINE = re.compile(r"[-:=+ \u2500\u2501]+")
+"""Cells of a table with bars, as in Markdown: names in its first row, a line below them."""
 
 EPOCH = re.compile(
     r"\s*(?P<at>\d{1,9}/\d{1,9})(?P<numbers>(?:\s+[-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf)G?){2,40})"
@@ -82,11 +88,16 @@ class Tables:
     _patience: int = 0
     _names: Sequence[str] = field(default_factory=list)
     _measures: Sequence[str] = field(default_factory=list)
+    _columns: Sequence[str] = field(default_factory=list)
 
     def line(self, text: str) -> str:
         """What the line says with the names of its table, nothing while a box is open; the line
         itself where it is not of a table."""
         self.passing = False
+        if "|" in text or "\u2502" in text or "\u2503" in text:
+            told = self._barred(text)
+            if told is not None:
+                return told
         if self._box is not None or text[:1] in ("-", "="):
             return self._boxed(text)
         if "all" in text and self._measures and (row := ALL.fullmatch(text)):
@@ -131,6 +142,26 @@ class Tables:
         else:
             self._box[row["name"]] = row["value"]
         return ""
+
+    # --- cells between bars ---------------------------------------------------------------------
+
+    def _barred(self, text: str) -> str | None:
+        """What a row of such a table says, nothing of its names; None where it is no row of one."""
+        cells = [cell.strip() for cell in BAR.split(text.strip().strip("|\u2502\u2503"))]
+        if not 2 <= len(cells) <= MAX_ROWS:
+            return None
+        if len(cells) == len(self._columns):
+            if NUMBER.match(cells[0]):
+                return _named(self._columns, cells)
+            if all(map(LINE.fullmatch, cells)):
+                return ""
+        lowered = [cell.lower() for cell in cells]
+        if lowered[0] in PLACES and any("loss" in cell for cell in lowered):
+            if not all(map(CAPTION.fullmatch, cells)):
+                return None
+            self._columns = self._new(self._columns, [lowered[0], *map(_loss, cells[1:])])
+            return ""
+        return None
 
     # --- names above, numbers below ------------------------------------------------------------
 
