@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import signal
@@ -82,6 +83,8 @@ def watch(
     """
     from trainproof.guardian.watch import Watch  # noqa: PLC0415 - other commands do without
 
+    if math.isnan(interval + stall_timeout):  # within any bounds, for all that typer says
+        fail("--interval and --stall-timeout are numbers of seconds")
     config, outputs, command = _settings(tuple(paths), options, exec)
     speaker = _Speaker(json, options.quiet)
     follower = Watch(config, stall_timeout)
