@@ -205,6 +205,12 @@ def test_a_fall_to_the_second_evaluation_only_is_no_gain_that_goes_on() -> None:
     assert level(judge(GAIN, one)) == (Level.WARN, "")
 
 
+@pytest.mark.parametrize("steps", [EVERY[:8], [*LATE, 240, 280, 320]])
+def test_two_digits_cannot_show_a_gain_of_two_percent(steps: list[int]) -> None:
+    one = view(begun(2.2), held_out(np.array([2.2, 2.3, 2.2, 2.2, 2.3, 2.2, 2.2, 2.2]), steps))
+    assert skipped(judge(GAIN, one)) is Skip.LOW_POWER
+
+
 def test_preference_tuning_is_out_of_scope() -> None:
     one = view(held_out(stuck()), regime=Regime.PREFERENCE)
     assert skipped(judge(GAIN, one)) is Skip.REGIME

@@ -486,6 +486,11 @@ def test_what_was_learned_in_the_first_rows_is_in_no_quarter() -> None:
     assert not judge("TP-DEAD-RUN", view(loss(values))).hits
 
 
+def test_medians_of_two_digits_exclude_no_small_fall() -> None:
+    values = np.round(flat(200, level=1.2, cv=0.12), 1)
+    assert not judge("TP-DEAD-RUN", view(loss(values))).hits
+
+
 def test_what_diverged_is_not_said_to_have_stood_still_as_well() -> None:
     one = view(loss(diverged()[80:]))
     assert judge("TP-DIVERGE", one).hits

@@ -166,9 +166,9 @@ def clamped(
             " falls by more than the accuracy rises: twice as much and more from five classes on.",
             "For two classes the slopes are near each other: the loss must also exceed, by 3 %,"
             " what the same answers cost with a confidence of their accuracy.",
-            "Where the accuracy hardly moves, or moved at once, the loss must exceed that by 10 %,"
-            " half of the answers be right, and the sum be that of a whole number of classes to"
-            " 0.03.",
+            "Where the accuracy hardly moves, or moved at once, the loss must exceed that by a"
+            " fifth, half of the answers be right, and the sum be that of a whole number of classes"
+            " to 0.03.",
         ),
         references=(
             "SciCo #2, CGES #1, tflearn PR #562: softmax before a loss that applies it",
@@ -278,7 +278,7 @@ def _coupled(loss: Series, accuracy: Series, least_scatter: float) -> Evidence |
 
 def _stands(found: Coupling) -> bool:
     whole = abs(found.implied - found.classes) <= 0.03
-    return whole and found.accuracy >= 0.5 and found.loss > 1.1 * found.fair > 0
+    return whole and found.accuracy >= 0.5 and found.loss > 1.2 * found.fair > 0
 
 
 def _at_floor(loss: Series, classes: int, near: float) -> bool:

@@ -131,7 +131,8 @@ TRAINING = Companions(Role.LOSS, Split.TRAIN)
             " evaluations on, where these show no sign of a fall (p above 0.05), the best lies less"
             " than 5 % below it, and they end at less than 1.25 times of it; or where all are ten"
             " times the greatest training loss: between, they may be averaged differently.",
-            "Losses that are 0 or negative have no ratio: not judged.",
+            "Losses that are 0 or negative have no ratio, and two digits of which the last is worth"
+            " more than 2 % show no gain: not judged.",
         ),
         references=(
             "0 of 1,750 public logs of healthy runs with such an early first evaluation",
@@ -195,6 +196,8 @@ def no_heldout_gain(
         if (few or late) and not risen:
             return Undecided(measured, Skip.NEED_TOO_SHORT if few else Skip.START_MISSING)
         variant = "risen" if few or late else ""
+    if variant in ("", "as-at-the-start") and seen.quantum > (1 - least) * float(measured["last"]):
+        return Undecided(measured, Skip.LOW_POWER)
     metric = _better(metrics, float(measured["last"]) < RISEN * float(measured["first"]))
     if metric is not None:
         return Clean({**measured, "metric": metric.tag})

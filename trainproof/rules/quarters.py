@@ -25,22 +25,25 @@ _SHORT = 15
 class Ends:
     """The first quarter of a log against the last.
 
-    ``first``, ``last``: their medians. ``error``: standard error of the difference. ``head``:
-    median of the very first rows, ``rest`` of all others; ``start``: the first row.
+    ``first``, ``last``: their medians. ``error``: standard error of the difference. ``quantum``:
+    unit of the last printed decimal, which medians of few different values do not see below.
+    ``head``: median of the very first rows, ``rest`` of all others; ``start``: the first row.
     """
 
     first: float
     last: float
     error: float
+    quantum: float
     head: float
     rest: float
     start: float
 
     @property
     def most(self) -> float:
-        """The greatest fall that two standard errors leave possible, over the level."""
-        level = abs(self.first)
-        return (self.first - self.last + 2 * self.error) / level if level > 0 else math.inf
+        """The greatest fall that two standard errors and the printed digits leave possible, over
+        the level."""
+        level, doubt = abs(self.first), 2 * self.error + self.quantum
+        return (self.first - self.last + doubt) / level if level > 0 else math.inf
 
     @property
     def higher(self) -> bool:
@@ -67,6 +70,7 @@ def ends_of(values: Floats, seen: Profile) -> Ends | None:
         median(values[:width]),
         median(values[-width:]),
         error,
+        seen.quantum,
         median(values[:few]),
         median(values[few:]),
         float(values[0]),
