@@ -63,8 +63,8 @@ HISTORY = (
     "2026-11-30: rules about losses and evaluations (TP-DIVERGE, TP-DEAD-RUN, TP-NO-HELDOUT-GAIN,"
     " TP-EVAL-FROZEN, TP-EVAL-UNSTABLE, TP-SOFTMAX-TWICE, TP-GRAD-GROWTH) were changed on ten of"
     " the other workloads. 800 further settings of these (numbers 400 to 479) gave 669 healthy"
-    " runs, none with a FAIL and 16 with a WARN; three limits were tightened after a look at them (then"
-    " 11). 600 more (480 to 539) gave 510, none with a FAIL and 8 with a WARN; one limit was"
+    " runs, none with a FAIL and 16 with a WARN; three limits were tightened after a look at them"
+    " (then 11). 600 more (480 to 539) gave 510, none with a FAIL and 8 with a WARN; one limit was"
     " tightened after that.",
 )
 """What became of the separation of workloads, and when: a table of the last measurement cannot
