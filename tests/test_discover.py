@@ -143,7 +143,7 @@ def test_files_that_fail_to_open_or_to_read_are_errors() -> None:
     "path",
     [
         *("plot.png", "x/train.PY", "README.md", "lib.so", "p.xplane.pb", "data.parquet"),
-        *("a/requirements.txt", "LICENSE.txt", "vocab.txt"),
+        *("a/requirements.txt", "LICENSE.txt", "vocab.txt", "logs/debug-internal.log"),
     ],
 )
 def test_files_known_by_name_are_not_opened(path: str) -> None:

@@ -42,6 +42,7 @@ LOG_SUFFIXES = word_set("csv tsv jsonl ndjson json log txt out err wandb")
 
 NEVER_NAMES = word_set(
     "requirements.txt license.txt readme.txt cmakelists.txt top_level.txt vocab.txt merges.txt",
+    "debug-internal.log debug-core.log",  # W&B about itself
 )
 """The same, by name: text that may speak of training and is no log of one."""
 
