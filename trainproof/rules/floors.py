@@ -164,8 +164,9 @@ def clamped(
             "By the sum: every loss must be one that two softmaxes can leave, an interval of"
             " length 1, and the sum must end within 0.03 of ln(e + C - 1). A plain cross-entropy"
             " falls by more than the accuracy rises: twice as much and more from five classes on.",
-            "For two classes the slopes are near each other: the loss must also exceed, by 3 %,"
-            " what the same answers cost with a confidence of their accuracy.",
+            "For two to four classes the slopes are near each other: the loss must also exceed, by"
+            " 3 % (two classes) or 40 %, what the same answers cost with a confidence of their"
+            " accuracy.",
             "Where the accuracy hardly moves, or moved at once, the loss must exceed that by a"
             " fifth, half of the answers be right, and the sum be that of a whole number of classes"
             " to 0.03.",
@@ -239,6 +240,10 @@ MOST_CLASSES = 100
 AT_CEILING = 0.03
 """Distance of loss plus accuracy from that sum for two softmaxes and answers that are certain."""
 
+DEARER = {2: 1.03, 3: 1.4, 4: 1.4}
+"""By few classes: what a loss must exceed, of what the same answers cost with a confidence of their
+accuracy. A plain cross-entropy keeps the sum, too, while it is learned slowly."""
+
 LEAST_MOVED = 0.015
 """Standard deviation of an accuracy that moves."""
 
@@ -250,7 +255,7 @@ def _coupled(loss: Series, accuracy: Series, least_scatter: float) -> Evidence |
         return None
     still = found.scatter <= least_scatter and found.moved >= LEAST_MOVED
     near = abs(found.total - found.ceiling) < AT_CEILING
-    if still and near and (found.classes > 2 or found.loss > 1.03 * found.fair):
+    if still and near and found.loss > DEARER.get(found.classes, 0.0) * found.fair:
         variant = "coupled"
     elif _stands(found):
         variant = "standing"
