@@ -110,6 +110,29 @@ def test_stable_baselines_counts_timesteps() -> None:
     assert out.facts.framework == "stable-baselines3"
 
 
+TENSORBOARD = "Wall time,Step,Value\n1.7e9,0,2.0\n1.7e9,10,1.5\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "tag"),
+    [
+        ("run-1-tag-train_loss.csv", TENSORBOARD, "train_loss"),
+        ("a/val_loss.csv", "step,value\n0,2.0\n10,1.5\n", "val_loss"),
+        ("a/run-1.csv", TENSORBOARD, "Value"),
+    ],
+)
+def test_a_table_of_the_values_of_one_quantity_is_named_after_it(
+    path: str, text: str, tag: str
+) -> None:
+    """TensorBoard exports such tables."""
+    out = got(text, path)
+    assert (out.steps(tag), out.values(tag)) == ([0, 10], [2.0, 1.5])
+
+
+def test_a_table_of_values_without_steps_is_of_no_training() -> None:
+    assert "error" not in read(Delimited(), "error.csv", b"time,value\n1,2.0\n2,1.5\n").tags
+
+
 def test_dvclive_puts_the_name_of_a_metric_in_the_path() -> None:
     out = got("step\tloss\n0\t6.2\n1\t6.1\n", "dvclive/plots/metrics/eval/loss.tsv")
     assert out.tags == ["step", "eval/loss"]

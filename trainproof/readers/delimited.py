@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainproof.model.artifact import Artifact, Content, Kind
+from trainproof.model.compression import bare
 from trainproof.model.data import Facts, FaultCode, Floats, Item, NotJudgeable, Role
 
 from .interface import HEAD, Follower, Options
@@ -221,13 +222,31 @@ def _unique(cells: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
+UNTOLD = frozenset({Role.UNKNOWN, Role.OTHER})
+
+
 def _tags(names: tuple[str, ...], path: str) -> tuple[str, ...]:
-    """The names, with the folders that DVCLive puts a metric in."""
+    """The names, with the folders that DVCLive puts a metric in, or the metric that a file of its
+    values is named after."""
     _, found, inside = f"/{path}".rpartition(DVCLIVE)
     tag = inside.removesuffix(PurePosixPath(inside).suffix)
     if found and len(names) == 2 and tag.rsplit("/", 1)[-1] == names[1]:
         return (names[0], tag)
-    return names
+    return (*names[:-1], _told_by_file(path)) if _holds_values(names, path) else names
+
+
+def _holds_values(names: tuple[str, ...], path: str) -> bool:
+    """Whether a file holds the values of the one quantity that it is named after:
+    ``run-1-tag-train_loss.csv`` with Wall time, Step and Value, as TensorBoard exports it."""
+    if names[-1].strip().lower() != "value" or classify(_told_by_file(path)).role in UNTOLD:
+        return False
+    others = [name for name in names[:-1] if classify(name).role is not Role.WALL_TIME]
+    return bool(others) and all(axis_rank(name) is not None for name in others)
+
+
+def _told_by_file(path: str) -> str:
+    name = bare(path).rpartition("/")[2]
+    return name.partition(".")[0].rpartition("-tag-")[2]
 
 
 def _is_coati(cells: Sequence[str], path: str) -> bool:
