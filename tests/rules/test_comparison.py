@@ -315,6 +315,35 @@ def test_a_fraction_is_named_too_and_a_product_of_two_values() -> None:
     assert "that part of it" in prose(cell).message
 
 
+def apart(factor: float, first: float = 1.0) -> tuple[Floats, Floats]:
+    """A baseline and a run that begins at a multiple of it, and goes its own way soon."""
+    base = learning(300)
+    values = factor * learning(300, last=0.3, seed=5)
+    values[:3] = factor * base[:3]
+    values[0] *= first
+    return base, values
+
+
+@pytest.mark.parametrize(("factor", "words"), [(4.0, "multiple"), (0.125, "part")])
+def test_a_run_that_begins_at_a_multiple_is_a_warning(factor: float, words: str) -> None:
+    base, values = apart(factor)
+    cell = judge("TP-LOSS-SCALED", against(base, values))
+    assert level(cell) == (Level.WARN, "opening")
+    assert f"(that {words} of it), on each of its first" in prose(cell).message
+
+
+@pytest.mark.parametrize(("factor", "first"), [(1.0, 1.0), (2.5, 1.0), (4.0, 1.01)])
+def test_other_ratios_at_the_start_say_nothing(factor: float, first: float) -> None:
+    base, values = apart(factor, first)
+    assert not judge("TP-LOSS-SCALED", against(base, values)).hits
+
+
+def test_two_digits_make_whole_ratios_by_rounding() -> None:
+    base, values = np.full(300, 0.01), np.full(300, 0.02)
+    base[100:], values[50:] = 0.005, 0.03
+    assert not judge("TP-LOSS-SCALED", against(base, values)).hits
+
+
 def test_an_undeclared_multiple_is_a_warning() -> None:
     cell = judge("TP-LOSS-SCALED", against(learning(300), 3 * learning(300, seed=5)))
     assert level(cell) == (Level.WARN, "undeclared")

@@ -40,6 +40,7 @@ from .interface import (
 from .pairs import (
     LEAST_COVER,
     LEAST_POINTS,
+    OPENING,
     UNCOMPARED,
     Limits,
     Obstacle,
@@ -706,7 +707,15 @@ _LARGEST = 4096
             "Ratio of block medians over steps {first_step} to {last_step}: {ratio:.4g}, in every"
             " block within {scatter:.1%}, while the baseline {baseline} went from {base_start:.4g}"
             " to {base_end:.4g}. No declared value equals the number." + DECLARED,
-        )
+        ),
+        "opening": Variant(
+            Level.WARN,
+            "{series} begins at {factor} times the baseline's ({direction}), on each of its first"
+            " three values.",
+            "Their ratio is {ratio:.5g}, with a deviation of {scatter:.2%} at most: the same start"
+            " and the same batches, another scale. Later the two go different ways; baseline"
+            " {baseline} went from {base_start:.4g} to {base_end:.4g}." + DECLARED,
+        ),
     },
     doc=Doc(
         measures="The ratio of the block medians of both runs at the same steps, and how flat it"
@@ -717,6 +726,8 @@ _LARGEST = 4096
         guards=(
             "The ratio must be within 3 % of a whole number, scatter by no more than that from"
             " block to block and nowhere leave it by 9 %, while the baseline moves by a quarter.",
+            "Or the first three values of both, logged at the same steps and with digits enough,"
+            " have the same whole number as their ratio, to half a percent: a warning.",
             "A failure only where a declared value equals the number; a warning otherwise: a sum"
             " may be meant.",
             "The rules for floor, end and improvement then do not judge.",
@@ -744,7 +755,7 @@ def loss_scaled(loss: Series, pairs: tuple[Pair, ...], facts: Facts) -> Outcome:
     measured["ratio"] = median(pair.levels / pair.base)
     found = multiple(pair)
     if found is None:
-        return Clean(measured)
+        return _opens_scaled(loss, pair, measured) or Clean(measured)
     named = _equal_to(found.factor, facts, pair.facts)
     measured |= {
         "factor": found.factor,
@@ -753,6 +764,29 @@ def loss_scaled(loss: Series, pairs: tuple[Pair, ...], facts: Facts) -> Outcome:
         "named": named or "no declared value",
     }
     return Fired((Evidence(_place(loss, pair), measured, "" if named else "undeclared"),))
+
+
+def _opens_scaled(loss: Series, pair: Pair, measured: dict[str, Value]) -> Fired | None:
+    """A whole number that is the ratio of each of the first three values. By chance one ratio is
+    within half a percent of a whole number or its inverse once in fifty times, and three of the
+    same hardly ever."""
+    if len(pair.opening) < OPENING or not min(pair.opening) > 0:
+        return None
+    ratio = median(np.array(pair.opening))
+    inverse = ratio < 1
+    factor = round(min(1 / ratio if inverse else ratio, 1e6))
+    exact = 1 / factor if inverse else float(factor)
+    scatter = max(abs(one / exact - 1) for one in pair.opening)
+    printed = max(pair.here.quantum / pair.start, pair.there.quantum / pair.base_start)
+    if factor < 2 or not scatter <= 5e-3 or not printed <= 5e-3:
+        return None
+    measured |= {
+        "factor": factor,
+        "direction": "that part of it" if inverse else "that multiple of it",
+        "ratio": ratio,
+        "scatter": scatter,
+    }
+    return Fired((Evidence(_place(loss, pair), measured, "opening"),))
 
 
 _MULTIPLIERS = {

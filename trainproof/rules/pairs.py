@@ -74,7 +74,8 @@ class Pair:
     medians of run and baseline, NaN in a block of the run that is not finite. ``centres``: the
     blocks' middle steps. ``here`` and ``there``: profiles of the shared parts, of the run's
     finite values (where there are none, the baseline's). ``lowest``: the lowest single value of
-    both; ``ends_finite``: whether any of the run's last values is.
+    both; ``ends_finite``: whether any of the run's last values is. ``opening``: ratios of the first
+    values, where both are logged at the same steps from their own start on; else empty.
     """
 
     baseline: str
@@ -91,6 +92,7 @@ class Pair:
     lowest: float
     finite: bool
     ends_finite: bool
+    opening: tuple[float, ...]
 
     @property
     def blocks(self) -> int:
@@ -261,7 +263,18 @@ def _pair(ours: _Part, theirs: _Part, baseline: RunView) -> Pair:
         lowest=float(min(others.min(), finite.min(initial=np.inf))),
         finite=len(finite) == len(values),
         ends_finite=bool(np.isfinite(values[-_LEAST_WIDTH:]).any()),
+        opening=_opening(ours.series, theirs.series),
     )
+
+
+OPENING = 3
+"""First values whose ratios are looked at."""
+
+
+def _opening(series: Series, twin: Series) -> tuple[float, ...]:
+    if not np.array_equal(series.steps[:OPENING], twin.steps[:OPENING]):
+        return ()
+    return tuple((series.values[:OPENING] / twin.values[:OPENING]).tolist())
 
 
 def _levels(values: Floats, edges: Edges) -> Floats:
