@@ -544,8 +544,8 @@ def _share(unit: str, last: int, planned: float | None, source: str) -> dict[str
     id="TP-LOG-REWIND",
     title="The log goes back",
     level=Level.INFO,
-    message="Step {first_step} of {artifact} follows on step {last_step} and is taken for the beginning"
-    " of another execution ({count} such {count:place|places}).",
+    message="Step {first_step} of {artifact} follows on step {last_step} and is taken for the"
+    " beginning of another execution ({count} such {count:place|places}).",
     evidence="The run is judged as {attempts} execution(s), each by itself.",
     needs={"run": Whole(series=False)},
     measures={
