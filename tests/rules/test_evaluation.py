@@ -159,6 +159,19 @@ def test_usual_scatter_and_a_single_outlier_are_clean(values: list[float]) -> No
     assert is_clean(judge(UNSTABLE, held_out(values)))
 
 
+def test_a_loss_that_fell_at_once_may_sway_at_its_low_level() -> None:
+    low = [1e-5 * value for value in JUMPS]
+    assert is_clean(judge(UNSTABLE, alone([1.0, *low, *low])))
+
+
+def test_a_loss_far_below_where_training_began_may_sway() -> None:
+    steps = [100 * (i + 1) for i in range(len(JUMPS))]
+    evaluated = series("eval_loss", [1e-5 * value for value in JUMPS], steps)
+    train = series("loss", [1.0, 0.1, 0.01, *[5e-5] * 97], [10 * i for i in range(100)])
+    assert is_clean(judge(UNSTABLE, view(train, evaluated)))
+    assert level(judge(UNSTABLE, view(evaluated))) == (Level.WARN, "")
+
+
 def test_a_loss_that_crosses_zero_has_no_ratio() -> None:
     assert skipped(judge(UNSTABLE, held_out([-1.0, *JUMPS]))) is Skip.NEED_DEGENERATE
 

@@ -9,6 +9,7 @@ from trainproof.model.data import Axis, Facts, Regime, Role, Series, Split
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
 from trainproof.model.rule import Doc, Variant
 
+from .beginning import beginning
 from .examples import falling, series, view
 from .interface import Bound, Companions, Declared, Each, Example, Which, rule, where
 from .shape import (
@@ -260,7 +261,10 @@ def _fall_after(loss: Series, step: int) -> float:
     " evaluation to the next, and does not fall.",
     evidence="Noise of one evaluation {noise:.0%} of its level (limit {most:.0%}), over {points}"
     " evaluations from {lowest:.4g} to {highest:.4g}; Mann-Kendall p of a fall {p_fall:.2g}.",
-    needs={"loss": Each((Role.LOSS,), Split.EVAL, points=12, which=Which.PRINCIPAL)},
+    needs={
+        "loss": Each((Role.LOSS,), Split.EVAL, points=12, which=Which.PRINCIPAL),
+        "train": Companions(Role.LOSS, Split.TRAIN),
+    },
     measures={
         "points": "evaluations judged",
         "noise": "standard deviation of the logarithm around its trend, robust",
@@ -269,6 +273,8 @@ def _fall_after(loss: Series, step: int) -> float:
         "lowest": "the lowest evaluation",
         "highest": "the greatest",
         "p_fall": "one-sided Mann-Kendall p of a fall",
+        "began": "the first evaluation, or the level at which training began where that is greater",
+        "level": "the median evaluation",
     },
     doc=Doc(
         measures="By how much neighbouring evaluations of a held-out loss differ, relative to their"
@@ -280,7 +286,9 @@ def _fall_after(loss: Series, step: int) -> float:
         guards=(
             "Twelve evaluations at least. The noise is taken from differences, so that a trend is"
             " none; among fewer than twenty from second differences.",
-            "Any sign of a fall (p at most 0.05) makes it clean: a loss may jump and fall.",
+            "Any sign of a fall (p at most 0.05) makes it clean: a loss may jump and fall. So does"
+            " a level that lies below the beginning, by three times the noise of one evaluation: a"
+            " loss that fell at once by orders of magnitude may sway by a factor of two.",
             "Losses that are 0 or negative have no ratio: not judged.",
             "Reinforcement and adversarial training are out of scope.",
         ),
@@ -295,9 +303,11 @@ def _fall_after(loss: Series, step: int) -> float:
 )
 def unstable_evaluation(
     loss: Series,
+    train: tuple[Series, ...],
     *,
     most: Annotated[float, Bound("share", "of the level: noise of one evaluation", ge=0)] = 0.4,
     trend: Annotated[float, Bound("p", "of a fall, up to which there may be one", ge=0)] = 0.05,
+    below: Annotated[float, Bound("noise", "of one evaluation: the level has fallen", ge=0)] = 3.0,
 ) -> Outcome:
     seen = profile(loss)
     measured: dict[str, Value] = {
@@ -310,8 +320,17 @@ def unstable_evaluation(
         return Undecided(measured, Skip.NEED_DEGENERATE)
     logs = np.log(loss.values)
     scatter = curvature_noise(logs) if len(logs) < FEW else noise(logs)
-    measured |= {"noise": scatter, "factor": math.exp(min(math.sqrt(2) * scatter, 700.0))}
-    if scatter <= most or seen.p_fall <= trend:
+    begun = beginning(loss, train)
+    began = max(float(loss.values[0]), 0.0 if begun is None else begun.level)
+    level = median(loss.values)
+    measured |= {
+        "noise": scatter,
+        "factor": math.exp(min(math.sqrt(2) * scatter, 700.0)),
+        "began": began,
+        "level": level,
+    }
+    fallen = math.log(began) - math.log(level) > below * scatter
+    if scatter <= most or seen.p_fall <= trend or fallen:
         return Clean(measured)
     return Fired((Evidence(where(loss), measured),))
 
