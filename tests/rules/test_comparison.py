@@ -28,8 +28,8 @@ from trainproof.model.data import (
 from trainproof.model.outcome import Level, Skip, State
 from trainproof.model.rule import SubjectKind
 from trainproof.rules import REGISTRY
-from trainproof.rules.comparison import multiple
 from trainproof.rules.examples import IDENTITIES, beside, falling, series, view
+from trainproof.rules.multiples import multiple
 from trainproof.rules.pairs import Obstacle, Pair, Unmatched, differences, match
 
 PAIRS = [id for id, rule in REGISTRY.items() if rule.info.subject is SubjectKind.PAIR]
@@ -330,6 +330,48 @@ def test_a_run_that_begins_at_a_multiple_is_a_warning(factor: float, words: str)
     cell = judge("TP-LOSS-SCALED", against(base, values))
     assert level(cell) == (Level.WARN, "opening")
     assert f"(that {words} of it), on each of its first" in prose(cell).message
+
+
+@pytest.mark.parametrize(("factor", "words"), [(4.0, "multiple"), (0.125, "part")])
+def test_a_first_value_that_is_exactly_a_multiple_is_a_warning(factor: float, words: str) -> None:
+    base, values = learning(300), factor * learning(300, last=0.3, seed=5)
+    values[0] = factor * base[0]
+    cell = judge("TP-LOSS-SCALED", against(base, values))
+    assert level(cell) == (Level.WARN, "exact")
+    assert f"times the baseline's (that {words} of it)." in prose(cell).message
+
+
+@pytest.mark.parametrize("first", [1.0, 0.5, 2.25])
+def test_round_first_values_are_none_of_a_scale(first: float) -> None:
+    """The hinge loss of a model that says nothing yet is its margin."""
+    base, values = learning(300), learning(300, last=0.3, seed=5)
+    base[0], values[0] = first, 2 * first
+    assert not judge("TP-LOSS-SCALED", against(base, values)).hits
+
+
+def test_first_values_of_rounding_noise_have_no_ratio() -> None:
+    base, values = learning(300), learning(300, last=0.3, seed=5)
+    base[0], values[0] = 2.0**-26, 2.0**-23
+    assert not judge("TP-LOSS-SCALED", against(base, values)).hits
+
+
+def rewarded(loss: Floats, grad: Floats) -> RunView:
+    rewards = series("reward", np.linspace(0.0, 1.0, len(loss)).tolist())
+    tags = [series("loss", loss.tolist()), series("grad_norm", grad.tolist())]
+    return replace(view(rewards, *tags), regime=Regime.REINFORCEMENT)
+
+
+def test_only_the_beginning_is_compared_where_a_loss_is_no_progress() -> None:
+    signed, norms = learning(300) - 1.5, learning(300, seed=3)
+    other, larger = learning(300, seed=5) - 1.4, 9 * learning(300, seed=7)
+    other[0], larger[0] = 2 * signed[0], 4 * norms[0]
+    both = beside(rewarded(other, larger), rewarded(signed, norms))
+    assert level(judge("TP-LOSS-SCALED", both)) == (Level.WARN, "exact")
+    assert level(judge("TP-GRADNORM-RATIO", both)) == (Level.WARN, "exact")
+    larger[0] *= 1.1
+    apart = beside(rewarded(other, larger), rewarded(signed, norms))
+    assert skipped(judge("TP-GRADNORM-RATIO", apart)) is Skip.UNCOMPARABLE
+    assert skipped(judge("TP-END-RATIO", apart)) is Skip.UNCOMPARABLE
 
 
 @pytest.mark.parametrize(("factor", "first"), [(1.0, 1.0), (2.5, 1.0), (4.0, 1.01)])

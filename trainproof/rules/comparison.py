@@ -34,13 +34,14 @@ from .interface import (
     Each,
     Example,
     Which,
+    Whole,
     rule,
     where,
 )
+from .multiples import LEAST_BLOCKS, Multiple, multiple, opening_multiple
 from .pairs import (
     LEAST_COVER,
     LEAST_POINTS,
-    OPENING,
     UNCOMPARED,
     Limits,
     Obstacle,
@@ -52,7 +53,7 @@ from .pairs import (
     match,
     standing,
 )
-from .statistics import NORMAL_MAD, median, screen, shared_steps
+from .statistics import median, screen, shared_steps
 
 LOSS = Each((Role.LOSS,), points=LEAST_POINTS, which=Which.PRINCIPAL)
 PAIRS = Counterparts()
@@ -638,50 +639,6 @@ def improvement_deficit(
 
 # --- a multiple -----------------------------------------------------------------------------------
 
-FLAT = 0.03
-"""Relative deviation from a whole number at which a ratio is that number (research: K4)."""
-
-MOVED = 0.25
-"""Share of its level by which the baseline must move: two constants have a flat ratio too."""
-
-_LEAST_BLOCKS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Multiple:
-    """The run's loss is ``factor`` times the baseline's, or that part of it (``inverse``), in
-    every block. ``scatter``: of the block ratios, relative."""
-
-    factor: int
-    inverse: bool
-    ratio: float
-    scatter: float
-
-
-def multiple(pair: Pair) -> Multiple | None:
-    """The whole number, two or more, by which the run's levels differ from the baseline's all
-    along, while these move.
-
-    Large ratios always have a whole number near by: the distance to it must not exceed a tenth
-    of one either.
-    """
-    if not pair.natural or pair.blocks < _LEAST_BLOCKS or not pair.finite:
-        return None
-    ratios = pair.levels / pair.base
-    ratio = median(ratios)
-    inverse = ratio < 1
-    size = 1 / ratio if inverse else ratio
-    factor = round(size) if size < _LARGEST else 0
-    if factor < 2 or abs(size / factor - 1) > min(FLAT, 0.1 / factor):
-        return None
-    off = np.abs(ratios / ratio - 1)
-    flat = NORMAL_MAD * median(off) <= FLAT and float(off.max()) <= 3 * FLAT
-    moved = float(pair.base.max() - pair.base.min()) >= MOVED * median(pair.base)
-    return Multiple(factor, inverse, ratio, float(off.max())) if flat and moved else None
-
-
-_LARGEST = 4096
-
 
 @rule(
     id="TP-LOSS-SCALED",
@@ -691,13 +648,14 @@ _LARGEST = 4096
     evidence="Ratio of block medians over steps {first_step} to {last_step}: {ratio:.4g}, in every"
     " block within {scatter:.1%}, while the baseline {baseline} went from {base_start:.4g} to"
     " {base_end:.4g}." + DECLARED,
-    needs={"loss": LOSS, "pairs": PAIRS, "facts": FACTS},
+    needs={"loss": LOSS, "pairs": Counterparts(scale=True), "facts": FACTS},
     measures={
         **LEVELS,
         "factor": "the whole number",
         "direction": "whether the run's loss is that multiple or that part of the baseline's",
         "ratio": "median ratio of block levels, run over baseline",
         "scatter": "greatest relative deviation of a block's ratio from it",
+        "first_ratio": "ratio of the first values, run over baseline",
         "named": "declared values that equal the number",
     },
     variants={
@@ -712,9 +670,17 @@ _LARGEST = 4096
             Level.WARN,
             "{series} begins at {factor} times the baseline's ({direction}), on each of its first"
             " three values.",
-            "Their ratio is {ratio:.5g}, with a deviation of {scatter:.2%} at most: the same start"
-            " and the same batches, another scale. Later the two go different ways; baseline"
-            " {baseline} went from {base_start:.4g} to {base_end:.4g}." + DECLARED,
+            "The ratio of the first is {first_ratio:.6g}, that of none of the three deviates by"
+            " more than {scatter:.2%}: the same start and the same batches, another scale. Later"
+            " the two go different ways; baseline {baseline} went from {base_start:.4g} to"
+            " {base_end:.4g}." + DECLARED,
+        ),
+        "exact": Variant(
+            Level.WARN,
+            "{series} begins at exactly {factor} times the baseline's ({direction}).",
+            "The ratio of the first values is {first_ratio:.8g}: the same start and the same first"
+            " batch, another scale. Later the two go different ways; baseline {baseline} went from"
+            " {base_start:.4g} to {base_end:.4g}." + DECLARED,
         ),
     },
     doc=Doc(
@@ -727,7 +693,9 @@ _LARGEST = 4096
             "The ratio must be within 3 % of a whole number, scatter by no more than that from"
             " block to block and nowhere leave it by 9 %, while the baseline moves by a quarter.",
             "Or the first three values of both, logged at the same steps and with digits enough,"
-            " have the same whole number as their ratio, to half a percent: a warning.",
+            " have the same whole number as their ratio, to half a percent; or the first ones alone"
+            " to a thousandth of a percent, where they are no round numbers: a warning. This holds"
+            " for losses of any sign, and where a loss is no measure of progress.",
             "A failure only where a declared value equals the number; a warning otherwise: a sum"
             " may be meant.",
             "The rules for floor, end and improvement then do not judge.",
@@ -750,8 +718,8 @@ _LARGEST = 4096
 def loss_scaled(loss: Series, pairs: tuple[Pair, ...], facts: Facts) -> Outcome:
     pair = _by_end(pairs)
     measured = _levels(pair, pairs, facts)
-    if not pair.natural or pair.blocks < _LEAST_BLOCKS:
-        return Undecided(measured, Skip.NEED_DEGENERATE)
+    if not pair.natural or pair.blocks < LEAST_BLOCKS:
+        return _opens_scaled(loss, pair, measured) or Undecided(measured, Skip.NEED_DEGENERATE)
     measured["ratio"] = median(pair.levels / pair.base)
     found = multiple(pair)
     if found is None:
@@ -759,34 +727,29 @@ def loss_scaled(loss: Series, pairs: tuple[Pair, ...], facts: Facts) -> Outcome:
     named = _equal_to(found.factor, facts, pair.facts)
     measured |= {
         "factor": found.factor,
-        "direction": "that part of it" if found.inverse else "that multiple of it",
+        "direction": _direction(found),
         "scatter": found.scatter,
         "named": named or "no declared value",
     }
     return Fired((Evidence(_place(loss, pair), measured, "" if named else "undeclared"),))
 
 
-def _opens_scaled(loss: Series, pair: Pair, measured: dict[str, Value]) -> Fired | None:
-    """A whole number that is the ratio of each of the first three values. By chance one ratio is
-    within half a percent of a whole number or its inverse once in fifty times, and three of the
-    same hardly ever."""
-    if len(pair.opening) < OPENING or not min(pair.opening) > 0:
-        return None
-    ratio = median(np.array(pair.opening))
-    inverse = ratio < 1
-    factor = round(min(1 / ratio if inverse else ratio, 1e6))
-    exact = 1 / factor if inverse else float(factor)
-    scatter = max(abs(one / exact - 1) for one in pair.opening)
-    printed = max(pair.here.quantum / pair.start, pair.there.quantum / pair.base_start)
-    if factor < 2 or not scatter <= 5e-3 or not printed <= 5e-3:
+def _opens_scaled(series: Series, pair: Pair, measured: dict[str, Value]) -> Fired | None:
+    found = opening_multiple(series, pair)
+    if found is None:
         return None
     measured |= {
-        "factor": factor,
-        "direction": "that part of it" if inverse else "that multiple of it",
-        "ratio": ratio,
-        "scatter": scatter,
+        "factor": found.factor,
+        "direction": _direction(found),
+        "first_ratio": found.ratio,
+        "scatter": found.scatter,
     }
-    return Fired((Evidence(_place(loss, pair), measured, "opening"),))
+    variant = "exact" if found.exact else "opening"
+    return Fired((Evidence(_place(series, pair), measured, variant),))
+
+
+def _direction(found: Multiple) -> str:
+    return "that part of it" if found.inverse else "that multiple of it"
 
 
 _MULTIPLIERS = {
@@ -827,8 +790,9 @@ def _equal_to(factor: int, run: Facts, baseline: Facts) -> str:
     " {most:.0%})." + DECLARED,
     needs={
         "grad": Each((Role.GRAD_NORM,), points=LEAST_POINTS, which=Which.PRINCIPAL),
-        "pairs": PAIRS,
+        "pairs": Counterparts(scale=True),
         "facts": FACTS,
+        "run": Whole(),
     },
     measures={
         "baseline": LEVELS["baseline"],
@@ -837,6 +801,10 @@ def _equal_to(factor: int, run: Facts, baseline: Facts) -> str:
         "ratio": "median ratio of block medians, run over baseline",
         "beyond": "share of the blocks in which the ratio is beyond the limit",
         "differences": LEVELS["differences"],
+        "factor": "the whole number that the ratio of the first values is",
+        "direction": "whether the run's norm is that multiple or that part of the baseline's",
+        "first_ratio": "ratio of the first values, run over baseline",
+        "scatter": "greatest relative deviation of the first three ratios from the number",
     },
     variants={
         "below": Variant(
@@ -845,7 +813,21 @@ def _equal_to(factor: int, run: Facts, baseline: Facts) -> str:
             "Block medians over steps {first_step} to {last_step}, against {baseline_series} of"
             " {baseline}: in {beyond:.0%} of {blocks} blocks the baseline's is more than {limit:g}"
             " times as large (limit {most:.0%})." + DECLARED,
-        )
+        ),
+        "opening": Variant(
+            Level.WARN,
+            "{series} begins at {factor} times the baseline's ({direction}), on each of its first"
+            " three values.",
+            "The ratio of the first is {first_ratio:.6g}, that of none of the three deviates by"
+            " more than {scatter:.2%}: the same start and the same batches, another scale."
+            + DECLARED,
+        ),
+        "exact": Variant(
+            Level.WARN,
+            "{series} begins at exactly {factor} times the baseline's ({direction}).",
+            "The ratio of the first values is {first_ratio:.8g}: the same start and the same first"
+            " batch, another scale." + DECLARED,
+        ),
     },
     doc=Doc(
         measures="The ratio of the block medians of both gradient norms.",
@@ -854,6 +836,8 @@ def _equal_to(factor: int, run: Facts, baseline: Facts) -> str:
         " four times as large, and some frameworks log the norm after clipping.",
         guards=(
             "Most blocks must be beyond the limit on the same side, not a spike.",
+            "In reinforcement and adversarial training levels say nothing: there it is judged only"
+            " whether the norms begin at a whole multiple of one another, as in TP-LOSS-SCALED.",
             "A warning at most; declared differences are listed beside it.",
             "Of several baselines the one with the nearest norm counts.",
         ),
@@ -883,11 +867,12 @@ def gradient_ratio(
     grad: Series,
     pairs: tuple[Pair, ...],
     facts: Facts,
+    run: RunView,
     *,
     limit: Annotated[float, Bound("ratio", "beyond it, or below its inverse", ge=1)] = 5.0,
     most: Annotated[float, Bound("share", "of the blocks beyond it", ge=0, le=1)] = 0.8,
 ) -> Outcome:
-    positive = [pair for pair in pairs if pair.natural and pair.blocks >= _LEAST_BLOCKS]
+    positive = [pair for pair in pairs if pair.natural and pair.blocks >= LEAST_BLOCKS]
     if not positive:
         return Undecided({"baseline": pairs[0].baseline, "blocks": 0}, Skip.NEED_DEGENERATE)
     pair = min(positive, key=lambda one: float(np.abs(np.log(_typical(one)))))
@@ -901,6 +886,8 @@ def gradient_ratio(
         "beyond": max(above, below),
         "differences": "; ".join(differences(facts, pair.facts)) or "none",
     }
+    if run.regime in UNCOMPARED:
+        return _opens_scaled(grad, pair, measured) or Undecided(measured, Skip.UNCOMPARABLE)
     if max(above, below) < most or not max(above, below):
         return Clean(measured)
     return Fired((Evidence(_place(grad, pair), measured, "" if above > below else "below"),))

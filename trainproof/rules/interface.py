@@ -302,9 +302,11 @@ class Compared:
 @dataclass(frozen=True, slots=True)
 class Counterparts:
     """The same series, over the same steps, of each baseline that does not fail by itself; at
-    least ``least`` of them."""
+    least ``least`` of them. ``scale``: its scale is asked for, which a loss has also where it is
+    no measure of progress."""
 
     least: int = 1
+    scale: bool = False
 
     def describe(self) -> str:
         many = f"at least {self.least} baselines" if self.least > 1 else "a baseline"
@@ -314,7 +316,7 @@ class Counterparts:
         baselines, focus = place.view.baselines, place.focus
         if not baselines or focus is None:
             return Missing(Skip.NEED_ABSENT, {"baselines": len(baselines)})
-        comparable = place.view.regime not in UNCOMPARED
+        comparable = self.scale or place.view.regime not in UNCOMPARED
         found = [match(focus, one) for one in baselines if comparable and not one.failed]
         pairs = tuple(one for one in found if isinstance(one, Pair))
         if not pairs:
