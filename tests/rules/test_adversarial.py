@@ -12,6 +12,7 @@ from .curves import learning, noise
 from .judging import is_clean, judge, level, measured, prose, skipped
 
 WON = "TP-DISCRIMINATOR-WON"
+STILL = "TP-DISCRIMINATOR-STILL"
 LOST = "TP-TARGET-LOST"
 
 
@@ -147,3 +148,28 @@ def test_feature_matching_is_no_target() -> None:
 
 def test_a_part_of_a_loss_without_a_discriminator_is_left_to_the_total() -> None:
     assert skipped(judge(LOST, view(part("recon", learning(200))))) is Skip.NEED_ABSENT
+
+
+# --- TP-DISCRIMINATOR-STILL ---------------------------------------------------------------------
+
+
+def still(values: Floats) -> RunView:
+    return game(values, alive(len(values)))
+
+
+def test_a_discriminator_that_answers_all_the_same_is_a_warning() -> None:
+    values = alive(200)
+    values[100:150] = 2.0
+    cell = judge(STILL, still(values))
+    assert level(cell) == (Level.WARN, "")
+    assert prose(cell).message == "loss_disc is 2 on 50 of the last 100 rows."
+    values[149] = 2.1
+    assert is_clean(judge(STILL, still(values)))
+
+
+def test_a_discriminator_at_exactly_zero_is_not_judged() -> None:
+    assert skipped(judge(STILL, still(np.append(alive(100), np.zeros(100))))) is Skip.UNDECIDED
+
+
+def test_two_digits_make_equal_losses_by_rounding() -> None:
+    assert skipped(judge(STILL, still(np.round(alive(200) / 40, 2)))) is Skip.LOW_POWER

@@ -307,6 +307,28 @@ def test_equal_distances_are_a_warning_where_digits_could_differ() -> None:
     assert skipped(judge(SAMPLES, game("fid", [0.4] * 5))) is Skip.LOW_POWER
 
 
+def test_a_distance_that_moves_no_more_is_a_warning() -> None:
+    moved = [58.3754, 19.016, 5.9592, 7.0926, 31.2324, 62.2156, 56.0986, 94.1729]
+    cell = judge(SAMPLES, game("kid", moved + [11.3843] * 8))
+    assert level(cell) == (Level.WARN, "stuck")
+    assert prose(cell).message.startswith("kid is 11.3843 on each of its last 8 values, from step")
+    assert is_clean(judge(SAMPLES, game("kid", moved + [11.3843] * 7)))
+
+
+def test_a_gain_that_was_given_back_is_a_warning() -> None:
+    lost = [1.92, 0.7, 0.6, 0.5, 30.0, 13.0, 3.2, 2.1, 2.0]
+    cell = judge(SAMPLES, game("kid", lost))
+    assert level(cell) == (Level.WARN, "given-back")
+    assert prose(cell).message == (
+        "kid gave back what it had gained: it had reached 0.6, and ends at 2.1; its first value was"
+        " 1.92."
+    )
+    assert is_clean(judge(SAMPLES, game("kid", [*lost[:-3], 1.1, 1.0, 1.0])))
+    assert is_clean(judge(SAMPLES, game("kid", [4.0, *lost[1:]])))
+    score = [1 / value for value in lost]
+    assert level(judge(SAMPLES, game("inception_score", score))) == (Level.WARN, "given-back")
+
+
 def test_a_first_distance_that_comes_late_may_come_after_the_progress() -> None:
     late = game("fid", [30.0, 31.0, 30.0, 32.0, 31.0, 30.5], first=20)
     assert skipped(judge(SAMPLES, late)) is Skip.START_MISSING

@@ -14,7 +14,7 @@ from .constants import clamp_at
 from .examples import falling, series, view
 from .interface import Bound, Companions, Each, Example, rule, where
 from .shape import fell, gravest, rose
-from .statistics import FEW, median, profile, screen
+from .statistics import FEW, median, printed_quantum, profile, screen
 
 OTHER_REGIMES = (Regime.REINFORCEMENT, Regime.PREFERENCE)
 
@@ -184,6 +184,80 @@ def discriminator_won(
     if alive and all(map(_in_the_game, generators)):
         return Clean(measured)
     return Undecided(measured)
+
+
+@rule(
+    id="TP-DISCRIMINATOR-STILL",
+    title="The discriminator's loss stands still",
+    level=Level.WARN,
+    message="{series} is {value:.5g} on {equal} of the last {rows} rows.",
+    evidence="{share:.0%} of the second half of the log (limit {most:.0%}) hold this one value, to"
+    " the last digit.",
+    needs={"disc": DISCRIMINATORS},
+    measures={
+        "points": "values of the discriminator's loss",
+        "rows": "values of the second half",
+        "value": "the most frequent of these",
+        "equal": "how many are equal to it",
+        "share": "these over the rows",
+        "quantum": "unit of the last printed decimal, 0 for full precision",
+    },
+    doc=Doc(
+        measures="How many values of a discriminator's loss, in the second half of the log, are"
+        " one and the same.",
+        means="The discriminator answers the same whatever it is shown: a hinge is then at 2, a"
+        " cross-entropy at a constant. Neither side learns from that.",
+        does_not_mean="Which side broke, nor that the samples are bad.",
+        guards=(
+            "Fifty values at least, the value printed finely enough to differ from its neighbours"
+            " by a five-hundredth.",
+            "A loss of exactly 0 is a hinge without violations, rounding, or a critic that has"
+            " converged or died: not judged.",
+        ),
+        references=(
+            "benchmarks/calibration, hinge-game: half of the rows at 2 at learning rates 60 to 300"
+            " times too high",
+        ),
+    ),
+    not_for=OTHER_REGIMES,
+    fires=Example(
+        "at 2 from the middle on",
+        view(
+            series("loss_disc", falling(50, 1.8, 1.2, noise=0.05) + [2.0] * 50),
+            regime=Regime.ADVERSARIAL,
+        ),
+    ),
+    silent=Example(
+        "it scatters",
+        view(series("loss_disc", falling(100, 1.3, 1.1, noise=0.05)), regime=Regime.ADVERSARIAL),
+    ),
+)
+def discriminator_still(
+    disc: Series,
+    *,
+    most: Annotated[float, Bound("share", "of the second half", ge=0, le=1)] = 0.5,
+    legible: Annotated[float, Bound("share", "of the value: the printed unit", ge=0)] = 2e-3,
+) -> Outcome:
+    half = disc.values[len(disc) // 2 :]
+    found, counts = np.unique(half, return_counts=True)
+    at = int(counts.argmax())
+    value, equal = float(found[at]), int(counts[at])
+    quantum = printed_quantum(disc.values) or 0.0
+    measured: dict[str, Value] = {
+        "points": len(disc),
+        "rows": len(half),
+        "value": value,
+        "equal": equal,
+        "share": equal / len(half),
+        "quantum": quantum,
+    }
+    if equal < most * len(half):
+        return Clean(measured)
+    if value == 0:
+        return Undecided(measured)
+    if quantum > legible * abs(value):
+        return Undecided(measured, Skip.LOW_POWER)
+    return Fired((Evidence(where(disc, len(disc) // 2), measured),))
 
 
 def _cannot_tell(disc: Series) -> bool:

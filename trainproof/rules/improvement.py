@@ -19,7 +19,16 @@ from .examples import falling, series, view
 from .interface import Bound, Each, Example, Together, Which, rule, starts_late, where
 from .returns import BLOCKS, Course, course
 from .shape import fell, higher_is_better, improved
-from .statistics import FEW, Profile, median, once_per_series, printed_quantum, profile, screen
+from .statistics import (
+    FEW,
+    Profile,
+    median,
+    median_of_three,
+    once_per_series,
+    printed_quantum,
+    profile,
+    screen,
+)
 
 TREND = 0.05
 """Mann-Kendall p of block means above which no rise is shown at all."""
@@ -453,6 +462,8 @@ def _sank(seen: Profile) -> bool:
         "quantum": "unit of the last printed decimal, 0 for full precision",
         "frozen": "values at the end that are equal to the last one",
         "value": "that value",
+        "reached": "the best running median of three",
+        "lost": "the best of the last three over it; of a score, it over that",
     },
     variants={
         "frozen": Variant(
@@ -460,6 +471,19 @@ def _sank(seen: Profile) -> bool:
             "{series} is {value!s} on each of its {points} values, from step {first_step} to"
             " {last_step}.",
             "All are equal to the last digit.",
+        ),
+        "stuck": Variant(
+            Level.WARN,
+            "{series} is {value!s} on each of its last {frozen} values, from step {first_step} on.",
+            "Of {points} values; these are equal to the last digit.",
+        ),
+        "given-back": Variant(
+            Level.WARN,
+            "{series} gave back what it had gained: it had reached {reached:.4g}, and ends at"
+            " {last:.4g}; its first value was {first:.4g}.",
+            "The best of the last three of {points} values is {lost:.3g} times as bad as the best"
+            " running median of three (limit {twice:g}), and their median {kept:.1%} of the first"
+            " value's cost (limit {near:.0%}).",
         ),
         "worse": Variant(
             Level.WARN,
@@ -481,7 +505,10 @@ def _sank(seen: Profile) -> bool:
             " than the first. Half as bad again in each of the last three is worse with five"
             " values, too; three times as bad, where one was better in between or the first came"
             " later.",
-            "Equal values must be printed with enough digits to differ.",
+            "What was gained is given back where the last three are twice as bad as the best"
+            " median of three, and no better than nine tenths of the first value.",
+            "Equal values must be printed with enough digits to differ, and be half of all and"
+            " eight at least where there were others before.",
             "Values of 0 or below have no ratio: not judged.",
         ),
         references=(
@@ -510,6 +537,8 @@ def no_sample_gain(
     once: Annotated[float, Bound("share", "of the first: a value below it gained", ge=0)] = 0.95,
     start: Annotated[float, Bound("share", "of the run, within which the first lies", ge=0)] = 0.1,
     rise: Annotated[float, Bound("ratio", "to the first: worse from wherever it is", ge=1)] = 1.5,
+    twice: Annotated[float, Bound("ratio", "to the best: given back", ge=1)] = 2.0,
+    near: Annotated[float, Bound("share", "of the first value: nothing is left", ge=0)] = 0.9,
 ) -> Outcome:
     values = metric.values
     measured: dict[str, Value] = {"points": len(metric), "first": float(values[0])}
@@ -521,25 +550,40 @@ def no_sample_gain(
     early = float(metric.steps[0] / metric.steps[-1]) if metric.steps[-1] > 0 else 1.0
     measured |= {"last": median(values[-3:]), "best": float(values[int(costs.argmin())])}
     measured |= {"kept": kept, "first_at": early}
-    if (values == values[0]).all():
-        return _frozen(metric, measured)
+    frozen = len(values) - int(np.flatnonzero(np.append(True, values[1:] != values[:-1]))[-1])
+    if frozen >= max(STUCK, len(values) / 2) or frozen == len(values):
+        return _frozen(metric, frozen, measured)
+    reached = float(median_of_three(costs).min())
+    measured |= {"lost": float(costs[-3:].min()) / reached}
+    measured |= {"reached": 1 / reached if score else reached}
     gained = bool(costs.min() < once * costs[0])
     if costs[-3:].min() >= rise * (2 if gained or early > start else 1) * costs[0]:
         return Fired((Evidence(where(metric), measured, "worse"),))
+    if len(metric) >= FEWEST and float(measured["lost"]) >= twice and kept >= near:
+        return Fired((Evidence(where(metric), measured, "given-back"),))
     if kept < least or gained:
         return Clean(measured)
-    if len(metric) < 6 or early > start:
+    if len(metric) < FEWEST or early > start:
         return Undecided(measured, Skip.NEED_TOO_SHORT if early <= start else Skip.START_MISSING)
     return Fired((Evidence(where(metric), measured),))
 
+
+FEWEST = 6
+"""Values from which on one can say that nothing was gained, or that it was lost again."""
 
 LEGIBLE = 2e-3
 """Share of the value that the last printed decimal may be worth: a distance moves by more."""
 
 
-def _frozen(metric: Series, measured: dict[str, Value]) -> Outcome:
+STUCK = 8
+"""Equal values that are no chance where there were others before."""
+
+
+def _frozen(metric: Series, frozen: int, measured: dict[str, Value]) -> Outcome:
     value = float(metric.values[-1])
-    measured |= {"value": value, "quantum": printed_quantum(metric.values) or 0.0}
-    if float(measured["quantum"]) > LEGIBLE * value:
+    quantum = printed_quantum(metric.values) or 0.0
+    measured |= {"value": value, "quantum": quantum, "frozen": frozen}
+    if quantum > LEGIBLE * value:
         return Undecided(measured, Skip.LOW_POWER)
-    return Fired((Evidence(where(metric), measured, "frozen"),))
+    begin = len(metric) - frozen
+    return Fired((Evidence(where(metric, begin), measured, "stuck" if begin else "frozen"),))
