@@ -66,6 +66,14 @@ HISTORY = (
     " runs, none with a FAIL and 16 with a WARN; three limits were tightened after a look at them"
     " (then 11). 600 more (480 to 539) gave 510, none with a FAIL and 8 with a WARN; one limit was"
     " tightened after that.",
+    "2026-11-30: forms of TP-NO-SAMPLE-GAIN (given back, stuck) and TP-DISCRIMINATOR-STILL were"
+    " developed on hinge-game and wasserstein-critic. Of 171 further healthy runs of these (numbers"
+    " 200 to 319) 3 had a WARN. Before TP-LOSS-SCALED was made to look at first values in all"
+    " regimes, the kinds of missed runs had been counted, those set aside among them, not their"
+    " logs.",
+    "Thresholds `efbae181b85ee44a`, after all changes: 560 further settings of the workloads set"
+    " aside (numbers 300 to 379) gave 525 healthy runs, 0 with a FAIL (at most 0.70 %) and 6 with"
+    " a WARN.",
 )
 """What became of the separation of workloads, and when: a table of the last measurement cannot
 say it."""
@@ -86,7 +94,7 @@ def measured_rules() -> list[str]:
 
 def data(results: Results, occasion: Occasion) -> str:
     """The packaged file: counts of each rule on healthy runs, all and those set aside."""
-    everything, aside = results.healthy(), results.healthy(aside=True)
+    everything, aside = results.healthy(), results.of(aside=True).healthy()
     rules = {
         id: {
             "all": _counts(of_rule(results.judged, everything, id)),
@@ -200,14 +208,20 @@ def _tools(results: Results) -> dict[str, Judgements]:
     return {"trainproof": results.judged, **peer}
 
 
+def _portions(results: Results) -> dict[str, Results]:
+    return {
+        "set aside": results.of(aside=True),
+        "others": results.of(aside=False),
+        "all": results,
+    }
+
+
 def _family_table(results: Results) -> str:
     def rows() -> Iterator[Sequence[str]]:
         for tool, judged in _tools(results).items():
             for level in ("FAIL", "WARN"):
-                for text, aside in (("set aside", True), ("others", False), ("all", None)):
-                    yield _family_row(
-                        f"{tool}, {level}", text, judged, results.healthy(aside=aside), level
-                    )
+                for text, some in _portions(results).items():
+                    yield _family_row(f"{tool}, {level}", text, judged, some.healthy(), level)
 
     header = (
         "any rule",
@@ -265,13 +279,16 @@ def _workload_table(results: Results) -> str:
 
 def _detection_text(results: Results) -> str:
     lines = []
+    portions = _portions(results)
     for tool, judged in _tools(results).items():
-        for text, evaluated, outcome in (
-            ("with an evaluation series", True, Outcome.FAULTY),
-            ("train only", False, Outcome.FAULTY),
-            ("with an evaluation series, impaired", True, Outcome.IMPAIRED),
+        for text, some, evaluated, outcome in (
+            ("with an evaluation series", "all", True, Outcome.FAULTY),
+            ("with one, workloads set aside", "set aside", True, Outcome.FAULTY),
+            ("with one, other workloads", "others", True, Outcome.FAULTY),
+            ("train only", "all", False, Outcome.FAULTY),
+            ("with an evaluation series, impaired", "all", True, Outcome.IMPAIRED),
         ):
-            found = overall(judged, results, evaluated=evaluated, outcome=outcome)
+            found = overall(judged, portions[some], evaluated=evaluated, outcome=outcome)
             lines.append(
                 f"- {tool}, runs {text}: flagged {_cell(found.rate)}, FAIL"
                 f" {_cell(Rate(found.fail, found.runs))}, PASS"
@@ -380,7 +397,7 @@ def _rules_text() -> str:
 
 
 def _rule_table(results: Results) -> str:
-    everything, aside = results.healthy(), results.healthy(aside=True)
+    everything, aside = results.healthy(), results.of(aside=True).healthy()
 
     def rows() -> Iterator[Sequence[str]]:
         for id in measured_rules():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainproof.rules import REGISTRY
 
@@ -54,16 +54,13 @@ class Results:
     judged: Judgements
     peer: Judgements | None = None
 
-    def healthy(self, *, aside: bool | None = None) -> list[Run]:
-        """Runs without a fault that the third split found healthy; ``aside``: those of workloads
-        set aside, or of the others."""
-        return [
-            run
-            for run in self.runs
-            if run.case.fault == CLEAN
-            and run.outcome is Outcome.HEALTHY
-            and aside in (None, held_out(run.case.workload))
-        ]
+    def of(self, *, aside: bool) -> Results:
+        """The runs of workloads set aside, or of the others."""
+        return replace(self, runs=[r for r in self.runs if held_out(r.case.workload) is aside])
+
+    def healthy(self) -> list[Run]:
+        """Runs without a fault that the third split found healthy."""
+        return [r for r in self.runs if r.case.fault == CLEAN and r.outcome is Outcome.HEALTHY]
 
     def harmed(
         self,
