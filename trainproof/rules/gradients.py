@@ -275,6 +275,7 @@ def _around(values: Floats) -> Floats:
     measures={
         "points": "values logged",
         "judged": "values after the first tenth",
+        "range": "the greatest of them over the least: no growth is greater",
         "first": "level of the first part of them, a median",
         "last": "level of the last part, a median",
         "times": "last over first",
@@ -332,8 +333,12 @@ def gradient_growth(
 ) -> Outcome:
     values = grad.values[len(grad) // 10 :]
     measured: dict[str, Value] = {"points": len(grad), "judged": len(values)}
-    if not values.min() > 0:
+    lowest, highest = float(values.min()), float(values.max())
+    if not lowest > 0:
         return Undecided(measured, Skip.NEED_DEGENERATE)
+    measured["range"] = highest / lowest
+    if highest < min(least, slow) * lowest:
+        return Clean(measured)
     seen = measure(np.log(values))
     growth = seen.last - seen.first
     measured |= {

@@ -1,6 +1,7 @@
 """The shape of the training loss."""
 
 import math
+from collections.abc import Sequence
 from itertools import chain
 from typing import Annotated
 
@@ -1082,7 +1083,8 @@ def level_shift(
     seen = profile(loss)
     levels = seen.medians
     limit = least_errors * max(seen.error, seen.drift)
-    places = [at for at in range(3, len(levels) - 2) if _shifts(levels, at, limit, share)]
+    listed = levels.tolist()
+    places = [at for at in range(3, len(levels) - 2) if _shifts(listed, at, limit, share)]
     measured: dict[str, Value] = {
         "points": len(loss),
         "blocks": len(levels),
@@ -1106,11 +1108,11 @@ def level_shift(
     return Fired((Evidence(where(loss, seen.edges[at]), measured),))
 
 
-def _shifts(levels: Floats, at: int, limit: float, share: float) -> bool:
+def _shifts(levels: Sequence[float], at: int, limit: float, share: float) -> bool:
     before, after = levels[at - 3 : at], levels[at : at + 3]
-    rise = float(after.min() - before.max())
-    calm = max(float(np.ptp(before)), float(np.ptp(after))) < 0.5 * rise
-    return calm and rise > max(limit, share * abs(float(before[-1])))
+    rise = min(after) - max(before)
+    calm = max(max(before) - min(before), max(after) - min(after)) < 0.5 * rise
+    return calm and rise > max(limit, share * abs(before[-1]))
 
 
 def _explained(begin: int, end: int, lr: Series | None, run: RunView) -> bool:
