@@ -180,6 +180,10 @@ def test_jumps_over_the_whole_range_of_numbers_are_measured() -> None:
     assert level(judge(UNSTABLE, held_out([1e-300, 1e300] * 6))) == (Level.WARN, "")
 
 
+def test_the_least_of_all_numbers_is_measured() -> None:
+    assert is_clean(judge(UNSTABLE, held_out([5e-324] * 12)))
+
+
 def test_eleven_evaluations_are_too_few() -> None:
     assert skipped(judge(UNSTABLE, held_out(JUMPS[:11]))) is Skip.NEED_TOO_SHORT
 

@@ -322,14 +322,14 @@ def unstable_evaluation(
     scatter = curvature_noise(logs) if len(logs) < FEW else noise(logs)
     begun = beginning(loss, train)
     began = max(float(loss.values[0]), 0.0 if begun is None else begun.level)
-    level = median(loss.values)
+    level = median(logs)  # of the logarithms: the middle of two tiny values may be 0
     measured |= {
         "noise": scatter,
         "factor": math.exp(min(math.sqrt(2) * scatter, 700.0)),
         "began": began,
-        "level": level,
+        "level": math.exp(level),
     }
-    fallen = math.log(began) - math.log(level) > below * scatter
+    fallen = math.log(began) - level > below * scatter
     if scatter <= most or seen.p_fall <= trend or fallen:
         return Clean(measured)
     return Fired((Evidence(where(loss), measured),))
