@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .networks import Array, Dense, Rng
 from .settings import Setting
@@ -69,24 +70,24 @@ class Variational:
         return slice(self.encoder.end, self.size)
 
 
-class Adversarial:
-    """A non-saturating GAN (Goodfellow et al. 2014) on a ring of points; both sides are updated at
-    once. The outcome is the energy distance between generated points and the third split."""
+class Game:
+    """A generator and a critic that are updated at once. The outcome is the energy distance between
+    generated points and the third split. Subclasses say what is to be learned, and from what."""
 
     metric = ""
     floor = 0.0
+    code = 4
+    """Dimensions of what the generator begins with."""
+    distance = "fid"
+    """What the log calls the energy distance: the name of the one that image models log."""
 
     def __init__(self, setting: Setting, defect: Defect | None = None) -> None:
         _refuse(defect, setting)
         width = max(16, setting.width)
-        self.generator = Dense((4, width, 2), relu=True)
+        self.generator = Dense((self.code, width, 2), relu=True)
         self.critic = Dense((2, width, 1), relu=True, offset=self.generator.end)
         self.size = self.critic.end
-        rng = setting.rng("data")
-        n = setting.examples + 2 * EVALUATED
-        angle = rng.random(n) * 2 * np.pi
-        x = np.stack([2 + np.cos(angle), np.sin(angle) - 1], 1) + 0.1 * rng.standard_normal((n, 2))
-        x = x.astype(np.float32)
+        x = self.points(setting, setting.examples + 2 * EVALUATED).astype(np.float32)
         self.data = x[2 * EVALUATED :]
         self.splits = {Split.EVAL: x[:EVALUATED], Split.THIRD: x[EVALUATED : 2 * EVALUATED]}
         self.splits[Split.TRAIN] = self.data[:EVALUATED]
@@ -99,10 +100,37 @@ class Adversarial:
         self.critic.start(rng, w)
         return w
 
+    def points(self, setting: Setting, count: int) -> NDArray[np.float64]:
+        """``count`` points of the plane."""
+        raise NotImplementedError
+
+    def gradient(self, w: Array, rng: Rng) -> tuple[Scores, Array]:
+        raise NotImplementedError
+
+    def score(self, w: Array, split: Split) -> Scores:
+        code = np.random.default_rng(7).standard_normal((COMPARED, self.code), np.float32)
+        energy = energy_distance(self.generator(w, code)[0], self.splits[split][:COMPARED])
+        return Scores(energy, None, {self.distance: energy}, total=False)
+
+    def frozen(self) -> slice:
+        """The generator, all of it."""
+        return slice(0, self.generator.end)
+
+
+class Adversarial(Game):
+    """A non-saturating GAN (Goodfellow et al. 2014) on a ring of points."""
+
+    def points(self, setting: Setting, count: int) -> NDArray[np.float64]:
+        rng = setting.rng("data")
+        angle = rng.random(count) * 2 * np.pi
+        ring = np.stack([2 + np.cos(angle), np.sin(angle) - 1], 1)
+        spread: NDArray[np.float64] = 0.1 * rng.standard_normal((count, 2))
+        return ring + spread
+
     def gradient(self, w: Array, rng: Rng) -> tuple[Scores, Array]:
         real = self.data[self.sampler(rng)]
         n = len(real)
-        fake, made = self.generator(w, rng.standard_normal((n, 4), np.float32), rng)
+        fake, made = self.generator(w, rng.standard_normal((n, self.code), np.float32), rng)
         logits, judged = self.critic(w, np.concatenate([real, fake]), rng)
         believed = _sigmoid(logits[:, 0])
         critic_loss = float(_softplus(-logits[:n, 0]).mean() + _softplus(logits[n:, 0]).mean())
@@ -116,16 +144,6 @@ class Adversarial:
         self.generator.backward(w, made, dfake, grad)
         parts = {"loss_D": critic_loss, "loss_G": generator_loss}
         return Scores(generator_loss, None, parts, total=False), grad
-
-    def score(self, w: Array, split: Split) -> Scores:
-        """Logged under the name of the distance that image models log in this place."""
-        noise = np.random.default_rng(7).standard_normal((COMPARED, 4), np.float32)
-        fake, real = self.generator(w, noise)[0], self.splits[split][:COMPARED]
-        energy = energy_distance(fake, real)
-        return Scores(energy, None, {"fid": energy}, total=False)
-
-    def frozen(self) -> slice:
-        return slice(0, self.generator.end)
 
 
 def _sigmoid(x: Array) -> Array:

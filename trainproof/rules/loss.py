@@ -614,7 +614,7 @@ def _lucky(values: Floats, seen: Profile) -> bool:
     return math.log(level) - float(logs[0]) <= LUCK * measure(logs).sigma
 
 
-def _relapsed(loss: Series, seen: Profile, found: Relapse) -> dict[str, Value]:
+def _relapsed(loss: Series, seen: Profile, found: Relapse | GiveBack) -> dict[str, Value]:
     return {
         **_ends(seen),
         "best": found.best,
@@ -639,17 +639,10 @@ def _ends(seen: Profile) -> dict[str, Value]:
 
 def _given_back(loss: Series, seen: Profile, found: GiveBack) -> dict[str, Value]:
     return {
-        **_ends(seen),
-        "best": found.best,
-        "best_step": int(loss.steps[found.best_at]),
-        "end": found.end,
-        "drop": found.drop,
-        "rise": found.rise,
-        "gave_back": found.share,
+        **_relapsed(loss, seen, found),
         "errors": found.errors,
         "wander": found.wander,
         "form": found.form,
-        "p": found.p,
     }
 
 
