@@ -49,13 +49,18 @@ def test_a_vocabulary_alone_declares_nothing(tmp_path: Path) -> None:
     assert (found.declares, found.specials) == (False, ())
 
 
-def test_the_older_file_of_special_tokens_counts_under_the_newer(tmp_path: Path) -> None:
+def test_the_older_file_of_special_tokens_counts_where_no_added_tokens_are_named(
+    tmp_path: Path,
+) -> None:
     home = bytes_bpe(tmp_path / "t", {"eos_token": "</s>"})
     (home / "special_tokens_map.json").write_text(
         json.dumps({"eos_token": "<pad>", "bos_token": "<s>"})
     )
     found = tokenizer(home)
-    assert {str(one.role): one.text for one in found.specials} == {"eos": "</s>", "bos": "<s>"}
+    assert {str(one.role): one.text for one in found.specials} == {"eos": "<pad>", "bos": "<s>"}
+    bytes_bpe(tmp_path / "t", {"eos_token": "</s>", "added_tokens_decoder": {}})
+    found = tokenizer(home)
+    assert {str(one.role): one.text for one in found.specials} == {"eos": "</s>"}
 
 
 def test_tokens_that_are_declared_and_not_there_fall_into_pieces(tmp_path: Path) -> None:
@@ -171,17 +176,3 @@ def test_settings_that_are_none_say_nothing(tmp_path: Path, content: str) -> Non
         (home / name).write_text(content)
     found = tokenizer(home)
     assert (found.specials, found.template, found.embedding) == ((), None, None)
-
-
-@pytest.mark.parametrize("name", ["vocab.txt", "vocab.json"])
-def test_a_vocabulary_alone_is_named_with_what_makes_a_tokenizer_of_it(
-    tmp_path: Path, name: str
-) -> None:
-    (tmp_path / name).write_text("[UNK]\n")
-    (fault,) = opened(tmp_path).faults
-    assert fault.detail.startswith(f"holds {name} and no tokenizer.json: save_pretrained()")
-
-
-def test_an_empty_directory_holds_none(tmp_path: Path) -> None:
-    (fault,) = opened(tmp_path).faults
-    assert fault.detail == "holds no tokenizer.json and no SentencePiece model"

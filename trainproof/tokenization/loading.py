@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Protocol
 
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.tokenizer import Family, Special, SpecialToken, Template, Tokenizer
 
+from .building import built
+from .classes import FILES
 from .settings import Beside, beside, text_of
 
 _MAX_SIZE = 512 << 20
 _THREADS = 4
 """Of a library. One for each of many cores takes more addresses than a worker may have."""
 _MODELS = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "spm.model")
-_SLOW = ("vocab.txt", "vocab.json")
-"""Vocabularies that say nothing of how a text is taken apart before they are asked."""
+_SLOW = ("vocab.txt", "vocab.json", "merges.txt")
+"""Vocabularies of which a class knows how a text is taken apart before they are asked."""
+_UNREAD = ("tekken.json", "tiktoken.model", "*.tiktoken")
+_TIKTOKEN = re.compile(rb"[A-Za-z0-9+/]{2,}={0,2} \d+\r?\n")
+_MENDS = "save_pretrained() of transformers' AutoTokenizer writes a tokenizer.json from it"
 _DIGITS = re.compile(r"[^\w]*[_▁Ġ]?\d{2,}")
 _LETTERS = re.compile(r"(?:##|[_▁Ġ])?[^\W\d_]{2,}")
 _GENERATION = re.compile(r"\{%-?\s*generation\b")
@@ -58,15 +64,15 @@ class Loaded:
 def load(path: str, artifact: str, template: str | None = None) -> Loaded | Fault:
     """The tokenizer at ``path``: a ``tokenizer.json``, a SentencePiece model, or a directory
     that holds one. ``template``: a file with the chat template to take instead of its own."""
-    model = _model(path)
-    if model is None:
-        return _fault(artifact, _missing(path))
-    said = beside(os.path.dirname(model))
+    os.environ.setdefault("RAYON_NUM_THREADS", str(_THREADS))
     try:
-        if os.path.getsize(model) > _MAX_SIZE:
-            detail = f"larger than {_MAX_SIZE >> 20} MiB"
-            return Fault(FaultCode.TOO_LARGE, artifact, detail, fatal=True)
-        found = _huggingface(model) if _is_json(model) else _sentencepiece(model)
+        place = _place(path)
+        said = beside(place.directory)
+        found = _read(place, said)
+        if place.file is None:  # they are in it by now, under the numbers that the library gave
+            said = replace(said, added={})
+    except _Unread as error:
+        return _fault(artifact, str(error))
     except ImportError as error:
         detail = f"needs trainproof[tokenizers]: {error.name} is not installed"
         return _fault(artifact, detail)
@@ -83,28 +89,77 @@ def _fault(artifact: str, detail: str) -> Fault:
     return Fault(FaultCode.IO, artifact, detail, fatal=True)
 
 
-def _missing(path: str) -> str:
-    if os.path.isdir(path):
-        slow = [name for name in _SLOW if os.path.isfile(os.path.join(path, name))]
-        if slow:
-            told = f"holds {slow[0]} and no tokenizer.json: save_pretrained() of transformers"
-            return f"{told} writes one from it, for most kinds of tokenizers"
-        return "holds no tokenizer.json and no SentencePiece model"
-    return "no such file (names of a hub are not looked up: give a path)"
+class _Unread(Exception):
+    """What is there is not read; the text says what it is, and what to do."""
 
 
-def _model(path: str) -> str | None:
-    if os.path.isfile(path):
-        return os.path.abspath(path)
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """``file``: the one that holds the whole vocabulary, None where a class reads it of several."""
+
+    directory: str
+    file: str | None
+
+
+def _place(path: str) -> _Place:
+    """Raises _Unread."""
+    home = os.path.abspath(path)
+    if os.path.isfile(home):
+        directory, name = os.path.split(home)
+        return _Place(directory, None if name in _SLOW else home)
+    if not os.path.isdir(home):
+        raise _Unread("no such file (names of a hub are not looked up: give a path)")
+    names = sorted(os.listdir(home))
     for name in ("tokenizer.json", *_MODELS):
-        if os.path.isfile(os.path.join(path, name)):
-            return os.path.abspath(os.path.join(path, name))
-    return None
+        if name in names:
+            return _Place(home, os.path.join(home, name))
+    if not any(name in names for name in _SLOW):
+        for pattern in _UNREAD:
+            for name in fnmatch.filter(names, pattern):
+                return _Place(home, os.path.join(home, name))
+        raise _Unread("holds no tokenizer.json and no other vocabulary that is known")
+    return _Place(home, None)
 
 
-def _is_json(path: str) -> bool:
-    with open(path, "rb") as file:
-        return file.read(64).lstrip()[:1] == b"{"
+def _read(place: _Place, said: Beside) -> _Vocabulary:
+    """Raises _Unread, ImportError, and what the libraries raise."""
+    if place.file is None:
+        return _of_class(place.directory, said)
+    _bounded(place.file)
+    with open(place.file, "rb") as file:
+        head = file.read(512)
+    if head.startswith(b"version https://git-lfs"):
+        raise _Unread(f"{os.path.basename(place.file)} is a Git LFS pointer: git lfs pull gets it")
+    if os.path.basename(place.file) == "tekken.json":
+        raise _Unread(f"tekken.json is read by mistral-common only: {_MENDS}")
+    if _TIKTOKEN.match(head):
+        name = os.path.basename(place.file)
+        told = "a tiktoken vocabulary: how it takes text apart is in the code around it"
+        raise _Unread(f"{name} is {told}. {_MENDS}")
+    if head.lstrip()[:1] == b"{":
+        return _huggingface(place.file)
+    return _sentencepiece(place.file)
+
+
+def _bounded(path: str) -> None:
+    if os.path.getsize(path) > _MAX_SIZE:
+        raise _Unread(f"{os.path.basename(path)} is larger than {_MAX_SIZE >> 20} MiB")
+
+
+def _of_class(directory: str, said: Beside) -> _Vocabulary:
+    """A vocabulary as the class of transformers reads it that the files beside it name."""
+    build, name = said.declared.build, said.declared.name
+    there = [name for name in _SLOW if os.path.isfile(os.path.join(directory, name))]
+    if build is None:
+        told = (
+            f"is read by {name}, which is not known here" if name else "has no class named beside"
+        )
+        raise _Unread(f"{', '.join(there)} {told}: {_MENDS}")
+    for needed in FILES[build]:
+        if needed not in there:
+            raise _Unread(f"{name} reads {' and '.join(FILES[build])}, and there is no {needed}")
+        _bounded(os.path.join(directory, needed))
+    return _rust(built(directory, said, build))
 
 
 def _chosen_template(said: Beside, path: str | None) -> tuple[str, str] | str | None:
@@ -133,7 +188,13 @@ class _Vocabulary:
 def _loaded(
     found: _Vocabulary, said: Beside, template: tuple[str, str] | None, artifact: str
 ) -> Loaded:
-    roles = {role: text for role, (text, _) in found.roles.items()} | dict(said.roles)
+    of_class = {
+        role: text
+        for role, text in said.declared.defaults.items()
+        if found.encoder.id_of(text) is not None
+    }
+    of_model = {role: text for role, (text, _) in found.roles.items()}
+    roles = of_model | of_class | dict(said.roles)
     bos, eos = roles.get(Special.BOS, ""), roles.get(Special.EOS, "")
     written = template[0] if template else ""
     adds = _adds(found, said, roles)
@@ -141,7 +202,7 @@ def _loaded(
     facts = Tokenizer(
         artifact=artifact,
         family=found.family,
-        declares=said.found or found.family is Family.SENTENCEPIECE,
+        declares=said.found or bool(of_class) or found.family is Family.SENTENCEPIECE,
         size=size,
         total=found.total,
         adds_bos=adds[0],
@@ -206,12 +267,16 @@ def _special(
     found: _Vocabulary, said: Beside, text: str, role: Special | None, declared: bool = True
 ) -> SpecialToken:
     """A piece that is in the vocabulary and that encoding does not give is split all the same;
-    but for SentencePiece, which leaves control symbols to the library around it."""
+    but for SentencePiece, which leaves control symbols to the library around it. That library adds
+    declared tokens, too: some classes keep rows of the embedding for theirs (XLM-R, T5)."""
     id = found.encoder.id_of(text)
     if text in said.added:
         return SpecialToken(text, role, said.added[text] if id is None else id, 1, declared)
     pieces = found.encoder.encode(text)
-    whole = id is not None and (id in pieces or found.family is Family.SENTENCEPIECE)
+    around = found.family is Family.SENTENCEPIECE and (
+        id is not None or (declared and said.room(found.size))
+    )
+    whole = around or (id is not None and id in pieces)
     return SpecialToken(text, role, id, 1 if whole else max(2, len(pieces)), declared)
 
 
@@ -237,8 +302,10 @@ class _Rust:
 
 
 def _huggingface(path: str) -> _Vocabulary:
-    os.environ.setdefault("RAYON_NUM_THREADS", str(_THREADS))
-    tokenizer: Any = import_module("tokenizers").Tokenizer.from_file(path)
+    return _rust(import_module("tokenizers").Tokenizer.from_file(path))
+
+
+def _rust(tokenizer: Any) -> _Vocabulary:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     vocabulary: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
