@@ -11,12 +11,12 @@ WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY trainproof ./trainproof
 # The environment gets no pip: the one of the base installs into it, from wheels only. The extras
-# are what a container cannot add later: faster gzip, zstandard, and those that were asked for.
+# are what a container cannot add later: zstandard, and those that were asked for.
 ARG EXTRAS=
 RUN python -m venv --without-pip /opt/venv \
     && python -m pip wheel --no-deps --wheel-dir /dist . \
     && python -m pip --python /opt/venv/bin/python install --only-binary :all: --compile \
-       "$(echo /dist/*.whl)[fast,zstd${EXTRAS:+,${EXTRAS}}]"
+       "$(echo /dist/*.whl)[zstd${EXTRAS:+,${EXTRAS}}]"
 
 FROM ${PYTHON_IMAGE} AS runtime
 LABEL org.opencontainers.image.title="trainproof" \

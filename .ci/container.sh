@@ -68,7 +68,7 @@ import sys, tomllib
 with open(sys.argv[1], "rb") as file:
     project = tomllib.load(file)
 needs = [project["build-system"]["requires"], project["project"]["dependencies"]]
-needs += [project["project"]["optional-dependencies"][extra] for extra in ("fast", "zstd", "speech")]
+needs += [project["project"]["optional-dependencies"][extra] for extra in ("zstd", "speech")]
 print(*sum(needs, []), sep="\n")
 PY
   "$PYTHON" -m pip download -qq -d "$WORK/context/wheelhouse" -r "$WORK/requirements.txt" \
