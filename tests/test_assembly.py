@@ -326,6 +326,28 @@ def test_a_writer_of_its_own_for_each_split_puts_the_split_in_the_path(
     assert [s.split for s in view.series] == [split]
 
 
+def test_totals_on_several_held_out_sets_are_totals_apart() -> None:
+    sets = [column("eval_wiki_loss", [3, 2]), column("eval_code_loss", [3, 2])]
+    times = [column("eval_wiki_runtime", [1, 1]), column("eval_code_runtime", [1, 1])]
+    view = assemble("r", [reading("r/log", column("loss", [2, 1]), *sets, *times)])
+    losses = [one.identity for one in view.series if one.role is Role.LOSS]
+    assert [(one.split, one.component, one.dataset) for one in losses] == [
+        (Split.TRAIN, None, None),
+        (Split.EVAL, None, "wiki"),
+        (Split.EVAL, None, "code"),
+    ]
+
+
+def test_twins_of_two_trackers_are_of_one_set() -> None:
+    printed = [column("eval_wiki_loss", [3, 2]), column("eval_wiki_runtime", [1, 1])]
+    state = reading("r/trainer_state.json", *printed, reader="hf-trainer")
+    tracked = column("eval/wiki_loss", [3, 2], lines=False)
+    view = assemble("r", [state, reading("r/events", tracked, reader="tfevents")])
+    assert [(one.tag, one.also_in) for one in view.series if one.role is Role.LOSS] == [
+        ("eval_wiki_loss", ("r/events",)),
+    ]
+
+
 def test_facts_of_all_files_are_joined() -> None:
     view = assemble(
         "r",

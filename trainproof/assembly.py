@@ -35,6 +35,7 @@ from .model.data import (
     Series,
     Split,
 )
+from .readers import held_out
 from .readers.names import classify
 
 T = TypeVar("T", bound=np.generic)
@@ -68,7 +69,7 @@ class Reading:
     parts: tuple[str, ...] = ()
 
 
-Key = tuple[Role, str, Split, Scope, str | None]
+Key = tuple[Role, str, Split, Scope, str | None, str | None]
 """What a series measures, whatever its writer calls it."""
 
 Name = tuple[Key, str]
@@ -96,8 +97,9 @@ def assemble(
     """The view of one run. ``tags`` maps a logged tag to the role the caller gave it."""
     rewinds: list[Rewind] = []
     pieces: list[Piece] = []
+    sets = held_out.identities({column.tag for one in readings for column in one.columns})
     for reading in sorted(readings, key=_began):
-        series = tuple(_series(id, reading, tags or {}))
+        series = tuple(_series(id, reading, tags or {}, sets))
         for piece in _pieces(reading, series, rewinds):
             pieces.append(piece)
     attempts = _attempts(_without_copies(pieces), rewinds)
@@ -112,7 +114,7 @@ def strangers(id: str, readings: Sequence[Reading]) -> tuple[str, ...]:
     declared = (column.declared for one in readings for column in one.columns)
     if not any(one is not None and one.split is Split.EVAL for one in declared):
         return ()
-    pieces = [Piece(one.artifact, tuple(_series(id, one, {}))) for one in readings]
+    pieces = [Piece(one.artifact, tuple(_series(id, one, {}, {}))) for one in readings]
     trained = [one for one in pieces if Split.TRAIN in _declared_splits(one)]
     evaluated = [one for one in pieces if _declared_splits(one) == {Split.EVAL}]
     left = [one for one in evaluated if any(_is_left_behind(other, one) for other in trained)]
@@ -153,10 +155,14 @@ def _began(reading: Reading) -> tuple[float, str]:
 # --- meaning -------------------------------------------------------------------------------
 
 
-def _series(id: str, reading: Reading, tags: Mapping[str, str]) -> Iterator[Series]:
+def _series(
+    id: str, reading: Reading, tags: Mapping[str, str], sets: Mapping[str, Identity]
+) -> Iterator[Series]:
+    """``sets``: what is known of tags that are about one of several held-out sets."""
     folder = _folder(id, reading.artifact.path)
     for column in reading.columns:
-        identity = _identity(column, folder, tags)
+        known = sets.get(column.tag) or classify(column.tag)
+        identity = _identity(column, known, folder, tags)
         if len(column) and identity.role not in AXIS_ROLES:
             yield Series(reading.artifact.path, identity, column)
 
@@ -168,9 +174,9 @@ def _folder(id: str, path: str) -> str:
     return inside[-2] if len(inside) > 1 else ""
 
 
-def _identity(column: Column, folder: str, tags: Mapping[str, str]) -> Identity:
+def _identity(column: Column, identity: Identity, folder: str, tags: Mapping[str, str]) -> Identity:
     """The caller's word on the role goes before the format's, and that before the tag's."""
-    identity, declared = classify(column.tag), column.declared
+    declared = column.declared
     if declared is not None:
         identity = declared.over(identity)
     if column.tag in tags:
@@ -187,7 +193,7 @@ def _identity(column: Column, folder: str, tags: Mapping[str, str]) -> Identity:
 
 def _key(series: Series) -> Key:
     i = series.identity
-    return (i.role, i.base, i.split, i.scope, i.component)
+    return (i.role, i.base, i.split, i.scope, i.component, i.dataset)
 
 
 def _name(series: Series) -> Name:

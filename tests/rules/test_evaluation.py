@@ -269,6 +269,37 @@ def test_a_metric_on_a_plateau_does_not() -> None:
     assert level(judge("TP-OVERFIT", one)) == (Level.WARN, "")
 
 
+def on(dataset: str, tag: str, values: list[float], role: Role = Role.LOSS) -> Series:
+    """What was measured on one of several held-out sets, every twenty steps."""
+    better = Direction.LOWER if role is Role.LOSS else Direction.HIGHER
+    identity = Identity(role, tag, Split.EVAL, direction=better, dataset=dataset)
+    return series(f"eval_{dataset}_{tag}", values, range(20, 201, 20), identity=identity)
+
+
+def test_a_set_that_gets_worse_while_others_get_better_is_told_as_that() -> None:
+    code, wiki = on("code", "loss", TURNING), on("wiki", "loss", falling(10, 3.0, 1.0, 0.0))
+    cells = judge("TP-OVERFIT", view(series("loss", TRAIN.tolist()), code, wiki))
+    assert level(cells) == (Level.WARN, "one-set")
+    assert "eval_wiki_loss, on other held-out data, went on falling" in prose(cells).message
+
+
+def test_sets_that_all_get_worse_are_overfitting_each() -> None:
+    code, wiki = on("code", "loss", TURNING), on("wiki", "loss", [2 * x for x in TURNING])
+    cell = judge("TP-OVERFIT", view(series("loss", TRAIN.tolist()), code, wiki))
+    assert [(hit.evidence.where.series, hit.evidence.variant) for hit in cell.hits] == [
+        ("eval_code_loss", ""),
+        ("eval_wiki_loss", ""),
+    ]
+
+
+def test_a_metric_on_another_set_is_no_excuse() -> None:
+    rising = [0.1 * i for i in range(10)]
+    run = [series("loss", TRAIN.tolist()), on("code", "loss", TURNING)]
+    other = judge("TP-OVERFIT", view(*run, on("wiki", "accuracy", rising, Role.METRIC)))
+    own = judge("TP-OVERFIT", view(*run, on("code", "accuracy", rising, Role.METRIC)))
+    assert (level(other), level(own)) == ((Level.WARN, ""), (Level.INFO, "metric-at-best"))
+
+
 # --- TP-METRIC-COLLAPSE --------------------------------------------------------------------------
 
 

@@ -229,6 +229,16 @@ def test_an_accuracy_that_falls_with_the_loss_is_a_warning() -> None:
     assert prose(cell).message.startswith("eval_accuracy got worse, from 0.7376 to 0.2904,")
 
 
+def test_a_metric_on_one_held_out_set_and_the_loss_on_another_contradict_nothing() -> None:
+    def on(dataset: str, one: Series) -> Series:
+        return replace(one, identity=replace(one.identity, dataset=dataset))
+
+    worse = on("code", metric("eval_accuracy", 1 - rising()))
+    assert skipped(judge(CONTRADICT, view(on("wiki", falling_loss()), worse))) is Skip.UNDECIDED
+    same = judge(CONTRADICT, view(on("code", falling_loss()), worse))
+    assert level(same) == (Level.WARN, "")
+
+
 def test_an_error_that_rises_while_the_loss_falls_is_a_warning() -> None:
     error = metric("eval_wer", rising(), Direction.LOWER)
     assert level(judge(CONTRADICT, view(falling_loss(), error))) == (Level.WARN, "")

@@ -85,7 +85,8 @@ class Identity:
 
     ``component`` is None for the total (``loss``) and a name for a part of it (``loss_cls``).
     ``base`` is the tag without split, scope and separators: two writers of one run that log
-    ``train/loss`` and ``train_loss`` agree on it.
+    ``train/loss`` and ``train_loss`` agree on it. ``dataset`` names the held-out set where the run
+    has several (``wiki`` of ``eval_wiki_loss``).
     """
 
     role: Role
@@ -94,6 +95,7 @@ class Identity:
     scope: Scope = Scope.STEP
     component: str | None = None
     direction: Direction = Direction.NONE
+    dataset: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

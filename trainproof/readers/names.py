@@ -56,7 +56,7 @@ CONTAINERS = word_set("stats metrics scalars logs summaries trainer")
 
 NEUTRAL = word_set(
     "total avg average mean running current smoothed smooth ema raw final overall lm main all sum"
-    " per token sample binary categorical sparse loss losses cost score reward rewards rew"
+    " per token sample binary categorical sparse loss losses cost score reward rewards rew reduced"
     " return returns ret eprewmean"
 )
 """Words that do not make a component: ``total_loss`` is the total."""
@@ -205,6 +205,7 @@ QUANTITIES: tuple[tuple[Role, Direction, str], ...] = (
         # The policy's entropy, of either sign, as Stable-Baselines logs it.
         "entropy loss, loss entropy, loss ent, ent loss",
     ),
+    (Role.METRIC, Direction.LOWER, "loss ppl"),  # Megatron: the perplexity of a loss
     (
         Role.LOSS,
         Direction.LOWER,
@@ -266,6 +267,7 @@ ALIASES = {"g": "gen", "generator": "gen", "d": "disc", "discriminator": "disc"}
 WORD = re.compile(r"[^\W_]+")
 HUMP = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*|\d+|[^\W\d_a-zA-Z]+")
 DIGITS = "0123456789"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +335,28 @@ def classify(tag: str) -> Identity:
     return Identity(one.role, "_".join(base), split, scope, component, one.direction)
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a tag says, and the words in it that say something else (``wiki`` of
+    ``val_wiki_loss``)."""
+
+    role: Role
+    split: Split
+    left: tuple[str, ...]
+
+
+@lru_cache(maxsize=16384)
+def told(tag: str) -> Told:
+    """The role and the split of a tag, with the words that make neither."""
+    identity = classify(tag)
+    rest = _without_split(words_of(tag))[1]
+    found = _quantity(rest)
+    inside = frozenset[int]() if found is None else found[1]
+    left = (word for i, word in enumerate(rest) if i not in inside)
+    words = tuple(word for word in left if word not in NEUTRAL and word not in SCOPES)
+    return Told(identity.role, identity.split, words)
+
+
 def words_of(tag: str) -> list[str]:
     """The words of a tag, in lower case."""
     words: list[str] = []
@@ -351,7 +375,7 @@ def words_of(tag: str) -> list[str]:
 def split_of(text: str) -> Split | None:
     """The split that a text names (``val`` in a column ``mode``), None where it names none."""
     words = words_of(text)
-    return _without_split(words)[0] if any(word in SPLITS for word in words) else None
+    return _without_split(words)[0] if any(map(_split_word, words)) else None
 
 
 def axis_rank(tag: str) -> tuple[int, Axis] | None:
@@ -372,11 +396,23 @@ def axis_column(tags: Sequence[str]) -> tuple[str, Axis] | None:
 
 def _without_split(words: Sequence[str]) -> tuple[Split, tuple[str, ...]]:
     """The split, and the words without the one that names it and without containers."""
-    named = [(i, SPLITS[word]) for i, word in enumerate(words) if word in SPLITS]
+    named = [(i, split) for i, word in enumerate(words) if (split := _split_word(word)) is not None]
     other = [one for one in named if one[1] is not Split.TRAIN]
     at, split = (other or named or [(-1, Split.TRAIN)])[0]
-    rest = (word for i, word in enumerate(words) if i != at and word not in CONTAINERS)
+    if words[at : at + 1] == ["eval"] and (at + 1, Split.TRAIN) in named:
+        at, split = at + 1, Split.TRAIN  # an evaluation of what is trained on
+    rest = [word for i, word in enumerate(words) if i != at and word not in CONTAINERS]
+    if at >= 0 and (number := words[at].lstrip(LETTERS)):
+        rest.insert(0, number)
     return split, tuple(rest)
+
+
+def _split_word(word: str) -> Split | None:
+    """The split that a word names; fairseq numbers its second held-out set ``valid1``."""
+    if word in SPLITS:
+        return SPLITS[word]
+    split = SPLITS.get(word.rstrip(DIGITS))
+    return None if split is Split.TRAIN else split
 
 
 def _quantity(rest: Sequence[str]) -> tuple[Quantity, frozenset[int]] | None:

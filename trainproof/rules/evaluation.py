@@ -26,6 +26,7 @@ from .shape import (
     gravest,
     higher_is_better,
     improved,
+    on_same_data,
 )
 from .statistics import (
     FEW,
@@ -348,6 +349,7 @@ def unstable_evaluation(
         "loss": Each((Role.LOSS,), Split.EVAL, points=7, which=Which.PRINCIPAL),
         "train": Companions(Role.LOSS, Split.TRAIN),
         "metrics": Companions(Role.METRIC, Split.EVAL),
+        "held_out": Companions(Role.LOSS, Split.EVAL),
     },
     measures={
         "points": "evaluations judged",
@@ -366,8 +368,21 @@ def unstable_evaluation(
         "metric": "a held-out metric that improved after the best step and ended at its best",
         "metric_then": "its value at the best step of the loss",
         "metric_end": "its last value",
+        "other": "the loss on other held-out data, which ended at its best",
+        "other_then": "its value at the best step of the loss, or the next one",
+        "other_end": "its last value",
     },
     variants={
+        "one-set": Variant(
+            Level.WARN,
+            "{series}, measured on one of several held-out sets, was best at step {best_step}"
+            " ({best:.4g}) and rose to {end:.4g} by step {last_step}, while {train} kept falling;"
+            " {other}, on other held-out data, went on falling, from {other_then:.4g} to"
+            " {other_end:.4g}.",
+            "Its level had fallen by {drop:.4g} to {level:.4g} and rose again by {rise:.4g}"
+            " ({errors:.3g} standard errors, limit {least_errors:g}) over {points} evaluations;"
+            " {train} fell from {train_first:.4g} to {train_last:.4g}.",
+        ),
         "metric-at-best": Variant(
             Level.INFO,
             "{series}, measured on held-out data, rose from {best:.4g} at step {best_step} to"
@@ -376,7 +391,7 @@ def unstable_evaluation(
             "Its level had fallen by {drop:.4g} to {level:.4g} and rose again by {rise:.4g}"
             " ({errors:.3g} standard errors) over {points} evaluations; {train} fell from"
             " {train_first:.4g} to {train_last:.4g}.",
-        )
+        ),
     },
     doc=Doc(
         measures="How much of its fall the held-out loss gave back by the end, in standard errors"
@@ -391,6 +406,9 @@ def unstable_evaluation(
             " below half of the fall before, is none.",
             "A training loss that does not fall is no overfitting: not checked. A total is"
             " compared with a total, a part with the same part.",
+            "Of several held-out sets each is judged for itself, with its own metrics. Where"
+            " another one went on falling to its best, the message says so: training still"
+            " improves the model on data it does not see, if not on these.",
             "In adversarial training the losses are a game's: out of scope.",
         ),
         references=(
@@ -420,6 +438,7 @@ def overfit(
     loss: Series,
     train: tuple[Series, ...],
     metrics: tuple[Series, ...],
+    held_out: tuple[Series, ...],
     *,
     share: Annotated[float, Bound("share", "of the fall that was given back", ge=0)] = 0.5,
     least_errors: Annotated[float, Bound("standard errors", "a rise must exceed", ge=1)] = 6.0,
@@ -440,12 +459,27 @@ def overfit(
     if not _falls(other):
         return Undecided(measured)
     best = int(np.argmin(loss.values))
-    kept = _still_improving(metrics, int(loss.steps[best]))
-    variant = ""
+    variant, beside = _beside(loss, int(loss.steps[best]), metrics, held_out)
+    return Fired((Evidence(where(loss, best, -1), {**measured, **beside}, variant),))
+
+
+def _beside(
+    loss: Series, best_step: int, metrics: tuple[Series, ...], held_out: tuple[Series, ...]
+) -> tuple[str, dict[str, Value]]:
+    """What else that is held out went on improving after the best step: a metric on the same
+    data, or the loss on other data."""
+    found: dict[str, Value] = {}
+    kept = _still_improving(on_same_data(loss, metrics), best_step)
     if kept is not None:
-        variant = "metric-at-best"
-        measured |= {"metric": kept.series, "metric_then": kept.first, "metric_end": kept.end}
-    return Fired((Evidence(where(loss, best, -1), measured, variant),))
+        found = {"metric": kept.series, "metric_then": kept.first, "metric_end": kept.end}
+        return "metric-at-best", found
+    totals = (one for one in held_out if one.identity.component is None)
+    others = tuple(one for one in totals if one.identity.dataset != loss.identity.dataset)
+    kept = _still_improving(others, best_step)
+    if kept is not None:
+        found = {"other": kept.series, "other_then": kept.first, "other_end": kept.end}
+        return "one-set", found
+    return "", {}
 
 
 def _best(loss: Series, best: int) -> dict[str, Value]:
@@ -476,7 +510,7 @@ def _falls(train: Profile) -> bool:
 
 
 def _still_improving(metrics: tuple[Series, ...], best_step: int) -> Kept | None:
-    """A directed metric that gained a tenth or more after the loss was best and kept it."""
+    """A directed series that gained a tenth or more after the loss was best and kept it."""
     for metric in metrics:
         later = metric.column.take(metric.steps >= best_step)
         kept = at_its_best(Series(metric.artifact, metric.identity, later), best_step)

@@ -14,6 +14,7 @@ from .constants import CLAMPS, EXACTLY, LEAST_FLOAT, clamp_at, softmax_twice
 from .coupling import Coupling, coupling
 from .examples import falling, series, view
 from .interface import Bound, Companions, Declared, Each, Example, Which, rule, where
+from .shape import on_same_data
 from .statistics import median, screen, stretches
 
 GAMES = (Regime.REINFORCEMENT, Regime.ADVERSARIAL)
@@ -204,7 +205,7 @@ def softmax_floor(
     outcome = _by_floor(loss, metrics, facts, near, right)
     if isinstance(outcome, Fired):
         return outcome
-    pairs = ((one, _accuracy(metrics, one.split)) for one in (loss, *losses))
+    pairs = ((one, _accuracy(one, metrics)) for one in (loss, *losses))
     found = (_coupled(one, beside, least_scatter) for one, beside in pairs if beside is not None)
     fired = next(filter(None, found), None)
     return Fired((fired,)) if fired is not None else outcome
@@ -224,7 +225,7 @@ def _by_floor(
     if classes is None:
         return Clean(measured)
     measured |= {"classes": classes, "floor": softmax_twice(classes)}
-    accuracy = _accuracy(metrics, loss.split)
+    accuracy = _accuracy(loss, metrics)
     if accuracy is None:
         return Undecided(measured)
     reached = median(accuracy.values[-max(1, len(accuracy) // 3) :])
@@ -292,11 +293,11 @@ def _at_floor(loss: Series, classes: int, near: float) -> bool:
     return bool(ending.max() <= (1 + near) * floor and loss.values.min() >= (1 - near) * floor)
 
 
-def _accuracy(metrics: Iterable[Series], split: Split) -> Series | None:
+def _accuracy(loss: Series, metrics: Iterable[Series]) -> Series | None:
     found = (
         one
-        for one in metrics
-        if one.split is split and "acc" in one.tag.lower() and not screen(one).nonfinite
+        for one in on_same_data(loss, metrics)
+        if "acc" in one.tag.lower() and not screen(one).nonfinite
     )
     return max(found, key=len, default=None)
 

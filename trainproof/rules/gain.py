@@ -19,6 +19,7 @@ from .shape import (
     first_improved,
     higher_is_better,
     improved,
+    on_same_data,
     rose,
 )
 from .statistics import counting_error, median, median_of_three, profile, screen, stretches
@@ -329,7 +330,8 @@ def contradiction(
         return Clean(measured)
     if abs(seen.last - seen.first) <= 3 * counting_error(metric.values):
         return Undecided(measured, Skip.LOW_POWER)
-    loss = next((one for one in losses if len(one) >= 8 and improved(one)), None)
+    beside = on_same_data(metric, losses)
+    loss = next((one for one in beside if len(one) >= 8 and improved(one)), None)
     if loss is None:
         return Undecided(measured)
     other = first_improved(metrics)

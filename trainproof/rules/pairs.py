@@ -17,7 +17,17 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from trainproof.model.data import Attempt, Facts, Floats, Ints, Regime, Role, RunView, Series
+from trainproof.model.data import (
+    Attempt,
+    Facts,
+    Floats,
+    Identity,
+    Ints,
+    Regime,
+    Role,
+    RunView,
+    Series,
+)
 
 from .shape import QUADRUPLED, fell
 from .statistics import Profile, block_edges, block_medians, measure
@@ -171,7 +181,7 @@ def counterpart(series: Series, baseline: RunView) -> Series | None:
         (attempt.index, one)
         for attempt in baseline.attempts
         for one in attempt.select(wanted.role, wanted.split)
-        if (one.identity.base, one.identity.component) == (wanted.base, wanted.component)
+        if _meaning(one.identity) == _meaning(wanted)
     ]
     if not found:
         return None
@@ -184,6 +194,10 @@ def counterpart(series: Series, baseline: RunView) -> Series | None:
             len(item[1]),
         ),
     )[1]
+
+
+def _meaning(identity: Identity) -> tuple[str, str | None, str | None]:
+    return identity.base, identity.component, identity.dataset
 
 
 def _matched(series: Series, twin: Series, baseline: RunView) -> Pair | Unmatched:

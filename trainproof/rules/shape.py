@@ -277,6 +277,16 @@ def counterpart(loss: Series, train: Iterable[Series]) -> Series | None:
     return max(same, key=lambda one: (one.artifact == loss.artifact, len(one)), default=None)
 
 
+def on_same_data(one: Series, others: Iterable[Series]) -> tuple[Series, ...]:
+    """Those of the same split and, where a run has several held-out sets, of the same set."""
+    here = one.identity
+    return tuple(
+        other
+        for other in others
+        if (other.identity.split, other.identity.dataset) == (here.split, here.dataset)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A series that ended at or near its best: of ``progress``, at most a tenth was lost."""
