@@ -97,7 +97,8 @@ def assemble(
     """The view of one run. ``tags`` maps a logged tag to the role the caller gave it."""
     rewinds: list[Rewind] = []
     pieces: list[Piece] = []
-    sets = held_out.identities({column.tag for one in readings for column in one.columns})
+    tags_of_run = {column.tag for one in readings for column in one.columns}
+    sets = held_out.identities(sorted(tags_of_run))
     for reading in sorted(readings, key=_began):
         series = tuple(_series(id, reading, tags or {}, sets))
         for piece in _pieces(reading, series, rewinds):
