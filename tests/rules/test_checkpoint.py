@@ -180,6 +180,13 @@ def test_an_optimizer_that_counts_otherwise_is_told(clock: int) -> None:
     assert cell.hits[0].evidence.measured["clock"] == clock
 
 
+def test_a_loss_scaler_halves_itself_first() -> None:
+    """Mixed precision in fp16: the first steps of a short run overflow, and are skipped."""
+    assert judge("TP-CKPT-CLOCK", clocked(4, 10)).state is State.CLEAN
+    assert judge("TP-CKPT-CLOCK", clocked(83, 100)).state is State.FIRED
+    assert judge("TP-CKPT-CLOCK", clocked(11, 10)).state is State.FIRED
+
+
 def test_a_count_beyond_all_bounds_is_no_clock() -> None:
     assert judge("TP-CKPT-CLOCK", clocked(10**300, 1000)).skip is Skip.NOT_SAVED
 

@@ -48,6 +48,7 @@ def test_equal_layers_are_named_with_the_one_they_repeat() -> None:
         "names": "model.layers.1",
         "twin": "model.layers.0",
         "tensors": 2,
+        "scales": 0,
     }
 
 
@@ -57,6 +58,17 @@ def test_layers_may_begin_as_copies() -> None:
     for step, state in ((0, State.CLEAN), (1, State.FIRED)):
         told = replace(view, checkpoint=replace(view.checkpoint, step=step))
         assert judge("TP-CKPT-CLONED-LAYERS", told).state is state
+
+
+def test_a_model_whose_scales_have_not_moved_may_have_equal_layers() -> None:
+    """torch.nn.TransformerEncoder copies its layer, and a bare state dictionary tells no step."""
+    view = copied(same=True)
+    assert view.checkpoint is not None
+    (file,) = view.checkpoint.files
+    norms = tuple(tensor(f"layers.{i}.norm.weight", (4,), low=1.0, high=1.0) for i in range(2))
+    fresh = replace(view.checkpoint, files=(replace(file, tensors=(*file.tensors, *norms)),))
+    cell = judge("TP-CKPT-CLONED-LAYERS", replace(view, checkpoint=fresh))
+    assert level(cell) == (Level.INFO, "start")
 
 
 def test_layers_that_share_their_memory_are_tied_by_design() -> None:

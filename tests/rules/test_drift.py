@@ -54,6 +54,28 @@ def test_a_count_of_steps_that_grew_shows_that_the_optimizer_went_on() -> None:
     assert (level(cell), measured(cell)["clock"]) == ((Level.FAIL, ""), 500)
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "steps", "said"),
+    [
+        (0.0, 1e-4, 1, None),  # the first step of a warmup
+        (0.0, 1e-4, 9, (Level.WARN, "rate")),
+        (0.0, 0.0, 1, (Level.WARN, "rate")),
+        (1e-4, 0.0, 9, (Level.WARN, "rate")),
+        (1e-4, 1e-4, 1, (Level.FAIL, "")),
+    ],
+)
+def test_a_rate_of_zero_moves_nothing(
+    before: float, now: float, steps: int, said: tuple[Level, str] | None
+) -> None:
+    def clocked(step: int, rate: float) -> RunView:
+        return saved(tensor("w"), optimizers=(OptimizerState("", 1, 2, 2, 0, (step,), (rate,)),))
+
+    view = drifted(twin("w"), before=clocked(400, before))
+    both = replace(view, checkpoint=clocked(400 + steps, now).checkpoint)
+    cell = judge("TP-CKPT-NEVER-UPDATED", both)
+    assert (None if cell.state is State.NOT_CHECKED else level(cell)) == said
+
+
 def test_equal_weights_alone_may_be_a_part_that_was_frozen() -> None:
     cell = judge("TP-CKPT-NEVER-UPDATED", drifted(twin("vae.weight")))
     assert level(cell) == (Level.WARN, "unexplained")
@@ -133,6 +155,35 @@ def test_where_most_updates_are_rounded_away_a_whole_matrix_may_stand_still(
     twins = [moved("h.0.w", share=share, **half), moved("h.2.w", share=share, **half)]
     cell = judge("TP-CKPT-FROZEN", drifted(*twins, twin("h.1.w", dtype="bfloat16")))
     assert level(cell) == (Level.INFO if variant else Level.WARN, variant)
+
+
+def layers(*stuck: int, count: int = 8, share: float = 0.9, steps: int = 500) -> RunView:
+    """Layers of float32 that moved in a share of their elements, but for some."""
+    names = [f"layers.{i}.w" for i in range(count)]
+    return drifted(
+        *(
+            twin(n) if i in stuck else moved(n, share=share, shape=(40, 50))
+            for i, n in enumerate(names)
+        ),
+        steps=steps,
+    )
+
+
+def test_single_precision_also_rounds_updates_away() -> None:
+    """The start of a warmup, at a rate of 1e-9."""
+    assert level(judge("TP-CKPT-FROZEN", layers(3, share=0.5))) == (Level.WARN, "")
+    assert level(judge("TP-CKPT-FROZEN", layers(3, share=0.01))) == (Level.INFO, "part")
+
+
+def test_a_few_steps_may_not_have_used_every_layer() -> None:
+    assert level(judge("TP-CKPT-FROZEN", layers(3, steps=2))) == (Level.INFO, "part")
+    assert level(judge("TP-CKPT-FROZEN", layers(3, steps=20))) == (Level.WARN, "")
+
+
+def test_where_most_stand_still_the_others_were_chosen() -> None:
+    """One module for each client, task or speaker, of which some were in the batches."""
+    assert level(judge("TP-CKPT-FROZEN", layers(1, 2, 4, 5, 6))) == (Level.INFO, "part")
+    assert level(judge("TP-CKPT-FROZEN", layers(1, 2, 4))) == (Level.WARN, "")
 
 
 def test_biases_and_zeros_may_stand_still() -> None:
@@ -318,6 +369,12 @@ def test_another_shape_is_told_with_both() -> None:
     cell = judge("TP-CKPT-DRIFT", drifted(grown, twin("a.w")))
     assert level(cell) == (Level.WARN, "shape")
     assert measured(cell)["what"] == "10x4, now 12x4"
+
+
+def test_ranges_that_are_observed_take_their_shape_from_the_first_batch() -> None:
+    name = "1.weight_fake_quant.activation_post_process.min_val"
+    view = drifted(twin("a"), twin(name, Change.RESHAPED, before=tensor(name, (1,)), shape=(16,)))
+    assert judge("TP-CKPT-DRIFT", view).state is State.CLEAN
 
 
 def test_another_type_alone_is_info() -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.rules.judging import judge, level
 from trainproof.model.data import RunView
 from trainproof.model.outcome import Level, State
-from trainproof.model.tensors import Scalar
-from trainproof.rules.saved_examples import emptied, half_precision, mismatched, timed
+from trainproof.model.tensors import Group, OptimizerState, Scalar
+from trainproof.rules.saved_examples import (
+    emptied,
+    half_precision,
+    mismatched,
+    saved,
+    tensor,
+    timed,
+)
 
 
 def test_adam_without_its_means_is_told() -> None:
@@ -24,6 +33,25 @@ def test_adam_without_its_means_is_told() -> None:
 )
 def test_an_optimizer_that_need_not_have_a_state_is_silent(view: RunView) -> None:
     assert judge("TP-CKPT-NO-STATE", view).state is not State.FIRED
+
+
+def test_each_optimizer_has_its_own_betas() -> None:
+    """Lightning keeps Adam and SGD without momentum in one file."""
+    scalars = (
+        Scalar("global_step", 384),
+        Scalar("optimizer_states/0/param_groups/0/betas/0", 0.9),
+        Scalar("optimizer_states/1/param_groups/0/momentum", 0),
+    )
+
+    def view(adam: int, sgd: int) -> RunView:
+        states = (
+            OptimizerState("optimizer_states/0", 1, 6, adam, 0),
+            OptimizerState("optimizer_states/1", 1, 2, sgd, 0),
+        )
+        return saved(tensor("w"), optimizers=states, scalars=scalars)
+
+    assert judge("TP-CKPT-NO-STATE", view(adam=6, sgd=0)).state is State.CLEAN
+    assert judge("TP-CKPT-NO-STATE", view(adam=0, sgd=0)).state is State.FIRED
 
 
 def test_states_of_parameters_that_no_group_lists_are_told() -> None:
@@ -56,6 +84,22 @@ def test_means_of_another_shape_are_told() -> None:
 )
 def test_means_that_may_differ_are_silent(view: RunView) -> None:
     assert judge("TP-CKPT-STATE-SHAPE", view).state is not State.FIRED
+
+
+def test_an_adapter_may_hold_what_was_made_of_the_parameters() -> None:
+    """P-tuning trains an encoder, and saves the prompt that it gives."""
+    view = mismatched(shape=(9, 9))
+    assert view.checkpoint is not None
+    model, optimizer = view.checkpoint.files
+    means = (*optimizer.tensors, tensor("state/1/exp_avg", (9, 4), group=Group.OPTIMIZER))
+    for name, fires in (("adapter_model.safetensors", False), ("model.safetensors", True)):
+        adapter = replace(model, facts=replace(model.facts, artifact=name))
+        (directory,) = view.checkpoint.directories
+        files = (adapter, replace(optimizer, tensors=means))
+        inside = replace(directory, files=(name, "optimizer.pt"))
+        both = replace(view.checkpoint, files=files, directories=(inside,))
+        cell = judge("TP-CKPT-STATE-SHAPE", replace(view, checkpoint=both))
+        assert (cell.state is State.FIRED) is fires
 
 
 def test_another_global_step_is_told() -> None:

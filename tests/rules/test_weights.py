@@ -15,11 +15,13 @@ from trainproof.model.tensors import (
     Group,
     Kind,
     Layout,
+    OptimizerState,
+    Scalar,
     TensorInfo,
     TensorStats,
     Unread,
 )
-from trainproof.rules.saved_examples import PATH, saved, tensor, zero
+from trainproof.rules.saved_examples import PATH, saved, tensor, trained, zero
 
 
 def masked(name: str) -> RunView:
@@ -122,6 +124,31 @@ def test_what_is_zero_at_the_start_by_its_role_is_no_finding(one: TensorInfo) ->
     assert judge("TP-CKPT-ZERO", saved(one, tensor("head.weight"))).state is State.CLEAN
 
 
+def test_a_vector_of_zeros_is_no_matrix_whatever_its_rank() -> None:
+    """The scale of global response normalisation in ConvNeXt V2: 1 x 1 x 1 x channels."""
+    view = saved(zero("stages.0.grn.weight", (1, 1, 1, 64)), tensor("head.weight"))
+    assert judge("TP-CKPT-ZERO", view).state is State.CLEAN
+
+
+def test_a_model_whose_scales_have_not_moved_may_have_an_output_of_zeros() -> None:
+    def view(least: float) -> RunView:
+        norms = (tensor(f"{name}.norm.weight", (4,), low=least, high=1.0) for name in "ab")
+        return saved(zero("out.weight"), *norms)
+
+    assert level(judge("TP-CKPT-ZERO", view(least=1.0))) == (Level.INFO, "start")
+    assert level(judge("TP-CKPT-ZERO", view(least=0.9))) == (Level.WARN, "")
+
+
+def test_adam_without_a_state_has_not_stepped() -> None:
+    def view(states: int) -> RunView:
+        betas = (Scalar("optimizer/param_groups/0/betas/0", 0.9),)
+        adam = OptimizerState("optimizer", 1, 2, states, 0)
+        return saved(zero("out.weight"), optimizers=(adam,), scalars=betas)
+
+    assert judge("TP-CKPT-ZERO", view(0)).state is State.CLEAN
+    assert level(judge("TP-CKPT-ZERO", view(2))) == (Level.WARN, "")
+
+
 def test_a_parameter_without_values_fails_and_an_empty_buffer_does_not() -> None:
     assert level(judge("TP-CKPT-EMPTY", saved(tensor("fc.weight", (0,))))) == (Level.FAIL, "")
     view = saved(tensor("cache", (0, 4)), tensor("fc.weight"))
@@ -142,10 +169,20 @@ def test_a_running_variance_is_neither_negative_nor_nan() -> None:
 
 def test_an_adapter_that_never_moved_fails_and_one_that_moved_in_part_warns() -> None:
     a = tensor("q.lora_A.weight")
-    none = saved(a, zero("q.lora_B.weight"), zero("v.lora_B.weight"))
+    none = trained(a, zero("q.lora_B.weight"), zero("v.lora_B.weight"))
     some = saved(a, zero("q.lora_B.weight"), tensor("v.lora_B.weight"))
     assert level(judge("TP-CKPT-LORA-B", none)) == (Level.FAIL, "")
     assert level(judge("TP-CKPT-LORA-B", some)) == (Level.WARN, "some")
+
+
+def test_an_adapter_of_which_nothing_tells_that_it_was_trained_may_be_new() -> None:
+    """``save_pretrained`` right after ``get_peft_model`` leaves such a file."""
+    matrices = (tensor("q.lora_A.weight"), zero("q.lora_B.weight"))
+    assert level(judge("TP-CKPT-LORA-B", saved(*matrices))) == (Level.WARN, "untold")
+    stepped = saved(*matrices, optimizers=(OptimizerState("optimizer", 1, 2, 2, 0, (40,)),))
+    kohya = saved(*matrices, metadata=(Scalar("ss_steps", "1600"),))
+    for view in (stepped, kohya):
+        assert level(judge("TP-CKPT-LORA-B", view)) == (Level.FAIL, "")
 
 
 def test_an_adapter_that_was_saved_at_step_0_has_not_been_trained() -> None:

@@ -673,7 +673,8 @@ _NUMBERED = "checkpoint-"
         " weights: Adam's averages then start again while the schedule goes on.",
         does_not_mean="That the weights are wrong.",
         guards=(
-            "Steps that a loss scaler skipped are missing in the count: one in ten may be.",
+            "Steps that a loss scaler skipped are missing in the count: one in ten may be, and the"
+            " first 16, in which it halves itself down from 65536.",
             "The largest count speaks: a parameter may have joined later.",
             "Only directories called checkpoint-N beside a trainer's files, whose number counts"
             " optimizer steps.",
@@ -701,7 +702,8 @@ def clock(
         step = min(one.step or 0, _MAX_STEP)
         for facts, steps in _clocks(checkpoint, one):
             clocks += 1
-            if not (1 - skipped) * step <= max(steps) <= step:
+            least = min((1 - skipped) * step, step - _HALVINGS)
+            if not least <= max(steps) <= step:
                 measured: dict[str, Value] = {
                     "clocks": 1,
                     "clock": max(steps),
@@ -713,6 +715,10 @@ def clock(
 
 
 _MAX_STEP = 2**53
+
+
+_HALVINGS = 16
+"""Steps that torch's GradScaler skips at most before its scale, at first 65536, is one."""
 
 
 def _is_numbered(one: CheckpointDirectory) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.outcome import Evidence, Level, Outcome, Value, Where
-from trainproof.model.rule import Doc, SubjectKind
+from trainproof.model.rule import Doc, SubjectKind, Variant
 from trainproof.model.tensors import Depth, Group, Layout, TensorInfo
 
 from .interface import Bound, Example, rule
@@ -23,6 +23,7 @@ from .saved import (
     stats_of,
     total,
     unmeasured,
+    untrained,
     weights,
 )
 from .saved_examples import copied, narrow, saved, stepped, tensor, zero
@@ -125,7 +126,18 @@ _EXPERT = re.compile(r"expert", re.IGNORECASE)
         "names": _FIRST,
         "twin": "the layer that the first of them repeats",
         "tensors": "matrices in each of the two",
+        "scales": "scales of normalisation, where each of them has one value, else 0",
         **UNREAD,
+    },
+    variants={
+        "start": Variant(
+            Level.INFO,
+            "{bad:,} of {layers:,} layers in {artifact} {bad:is|are} bit for bit the same as"
+            " another one: {names}.",
+            "All {tensors:,} matrices of {bad:it|the first of them} have the size and the checksum"
+            " of those of {twin}. Nothing shows that they were trained: each of {scales:,} scales"
+            " of normalisation has one value, as at the start.",
+        )
     },
     doc=Doc(
         measures="Size and checksum of every matrix of each numbered layer, against the layers"
@@ -139,6 +151,7 @@ _EXPERT = re.compile(r"expert", re.IGNORECASE)
             "Experts of a mixture are left out: they begin as copies where a model was upcycled.",
             "All matrices of a layer must be equal, and there must be at least two.",
             "Checkpoints of step 0 are left out: torch.nn.TransformerEncoder begins with copies.",
+            "INFO where each scale of normalisation is as at the start: the first step moves them.",
             "Only layers of one stack are compared: an average of the model, a teacher or a target"
             " network begins as its copy.",
         ),
@@ -165,8 +178,10 @@ def cloned_layers(checkpoint: Checkpoint) -> Outcome:
                 "names": named(name for name, _ in twins),
                 "twin": twin,
                 "tensors": len(layers[first]),
+                "scales": untrained(file),
             }
-            found.append(Evidence(Where(file.facts.artifact), measured))
+            variant = "start" if measured["scales"] else ""
+            found.append(Evidence(Where(file.facts.artifact), measured, variant))
     unread = unmeasured(checkpoint)
     there = looked > 0
     return settle(checkpoint, found, {"layers": looked}, unread, Depth.TENSORS, there=there)

@@ -5,7 +5,7 @@ Whether a tensor is the same is known from its checksum; how much of it changed,
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -169,7 +169,15 @@ class _Pair:
             "{tensors:The only weight tensor|All {tensors:,} weight tensors} in {artifact}"
             " {tensors:is|are} bit by bit {tensors:that|those} of {reference}.",
             "No optimizer beside the weights shows whether they were trained; {apart}.",
-        )
+        ),
+        "rate": Variant(
+            Level.WARN,
+            "{tensors:The only weight tensor|All {tensors:,} weight tensors} in {artifact}"
+            " {tensors:is|are} bit by bit {tensors:that|those} of {reference}: the learning rate"
+            " saved with one of the two is zero.",
+            "{optimizer:,} {optimizer:tensor|tensors} of the optimizer changed, and its count of"
+            " steps grew by {clock:,}; {apart}.",
+        ),
     },
     doc=Doc(
         measures="The checksums of all weight tensors that two checkpoints have in common.",
@@ -177,7 +185,9 @@ class _Pair:
         " parameters than the model that was saved, or every step was skipped or rounded away.",
         does_not_mean="That the optimizer did nothing: it may have trained a copy.",
         guards=(
-            "FAIL only where the optimizer that was saved with the weights went on.",
+            "FAIL only where the optimizer that was saved with the weights went on, at a learning"
+            " rate that is not zero: a warmup begins at zero, and a schedule may end there. One"
+            " step from a rate of zero is left open.",
             "A part that was frozen on purpose and saved on its own is a WARN.",
             "Two checkpoints of the same step may be equal (best and last).",
             "Buffers are left out by name.",
@@ -215,6 +225,11 @@ def never_updated(checkpoint: Checkpoint, drift: Drift) -> Outcome:
     clock = _clock(checkpoint) - _clock(drift.before)
     measured |= {"optimizer": trained, "clock": max(clock, 0)}
     variant = "" if trained or clock > 0 else "unexplained"
+    rates = (_rate(drift.before), _rate(checkpoint))
+    if not variant and not min(rates):
+        if clock <= 1 and rates[1]:
+            return Undecided(measured, Skip.NEED_TOO_SHORT)
+        variant = "rate"
     evidence = [Evidence(place_of(same[0].tensor), measured, variant)]
     return settle(checkpoint, evidence, measured, ())
 
@@ -244,6 +259,8 @@ _HALVES = frozenset({"bfloat16", "float16"})
 _SPARSE = re.compile(r"embed|wte|wpe|token|lookup|expert", re.IGNORECASE)
 _ROUNDED = 0.05
 """Share of the elements, as in TP-CKPT-STALL."""
+_USED = 20
+"""Steps after which a module that half of them use was used: all but once in a million times."""
 
 
 @rule(
@@ -284,8 +301,11 @@ _ROUNDED = 0.05
         " as INFO.",
         guards=(
             "WARN only for a matrix whose counterparts (the same name with other numbers) moved"
-            " both before and after it; in bf16 and fp16, in more than 5 % of their elements: small"
-            " updates are rounded away in some matrices and not in others.",
+            " both before and after it, in more than 5 % of their elements where that is known:"
+            " small updates are rounded away in some matrices and not in others.",
+            "More of its counterparts must have moved than stood still, and at least twenty steps"
+            " must lie between the two, where they say: a step may use some modules of many"
+            " (stochastic depth, one head for each task).",
             "Embeddings and experts are no such matrix: those that nothing was sent to get no"
             " gradients.",
             "Only matrices of sixteen elements or more that are not zero; buffers are left out.",
@@ -323,7 +343,7 @@ def frozen(checkpoint: Checkpoint, drift: Drift) -> Outcome:
         measures = measured | {"stuck": len(thawed), "names": _names(thawed)}
         found.append(Evidence(place_of(thawed[0].tensor), measures, "base"))
     if moved and stuck:
-        found += _stuck(stuck, moved, measured)
+        found += _stuck(stuck, moved, measured, short=0 <= _steps(drift) < _USED)
     pair = _Pair(checkpoint, drift)
     return pair.settle(found, measured, _unknown(twins), Depth.INTEGRITY, there=bool(moved))
 
@@ -334,11 +354,14 @@ def _is_base(one: TensorInfo, drift: Drift) -> bool:
 
 
 def _stuck(
-    stuck: Sequence[Twin], moved: Sequence[Twin], measured: Mapping[str, Value]
+    stuck: Sequence[Twin], moved: Sequence[Twin], measured: Mapping[str, Value], *, short: bool
 ) -> Iterator[Evidence]:
     felt = [one for one in moved if not _rounded(one)]
-    dense = [one for one in stuck if not _SPARSE.search(one.tensor.name)]
-    between = [one for one in dense if _between(one, felt)]
+    dense = [one for one in stuck if not short and not _SPARSE.search(one.tensor.name)]
+    still = Counter(map(_role, dense))
+    rest = Counter(map(_role, felt))
+    fewer = [one for one in dense if still[_role(one)] < rest[_role(one)]]
+    between = [one for one in fewer if _between(one, felt)]
     if between:
         measures = {**measured, "stuck": len(between), "names": _names(between)}
         yield Evidence(place_of(between[0].tensor), measures)
@@ -348,10 +371,11 @@ def _stuck(
 
 
 def _rounded(one: Twin) -> bool:
-    """Whether so few elements of low precision changed that most updates were rounded away, or it
+    """Whether so few elements changed that most updates were rounded away, or of low precision it
     is not known how many: a neighbour may then stand still although it is trained."""
     changed = one.compared - one.identical
-    return one.tensor.dtype in _HALVES and changed <= _ROUNDED * one.compared
+    known = one.compared > 0 or one.tensor.dtype in _HALVES
+    return known and changed <= _ROUNDED * one.compared
 
 
 def _between(one: Twin, moved: Sequence[Twin]) -> bool:
@@ -833,6 +857,7 @@ def _inner(name: str) -> str:
             "A prefix that all names share (module., _orig_mod.) is told as such.",
             "Optimizer, schedulers and the like are not missed: weights may be saved alone.",
             "Another type alone is INFO.",
+            "Ranges that are observed for a quantisation take their shape from the first batch.",
         ),
         references=(
             "nanoGPT #325: _orig_mod. in front of every name; transformers #36594",
@@ -853,12 +878,21 @@ def drift(checkpoint: Checkpoint, drift: Drift) -> Outcome:
     lost = _lost(checkpoint, drift)
     where = _first_place(checkpoint, drift)
     found = [] if lost else list(_keys(drift, where, measured))
-    found += _differing(_which(twins, Change.RESHAPED), "shape", measured)
+    reshaped = [one for one in _which(twins, Change.RESHAPED) if not _OBSERVED.search(_name(one))]
+    found += _differing(reshaped, "shape", measured)
     found += _differing(_which(twins, Change.RETYPED), "type", measured)
     if _module(drift.prefix) or _module(drift.prefix_before):
         prefixes = {"prefix": drift.prefix, "prefix_before": drift.prefix_before}
         found.append(Evidence(where, {**measured, **prefixes}, "prefix"))
     return settle(checkpoint, found, measured, lost, there=bool(twins))
+
+
+_OBSERVED = re.compile(r"fake_quant|activation_post_process|observer")
+"""Ranges that are observed for a quantisation: they take their shape from the first batch."""
+
+
+def _name(one: Twin) -> str:
+    return one.tensor.name
 
 
 def _first_place(checkpoint: Checkpoint, drift: Drift) -> Where:

@@ -1,6 +1,5 @@
 """Whether the parts of a checkpoint that training goes on from belong to the same moment."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Annotated
@@ -18,11 +17,8 @@ from trainproof.model.tensors import (
 )
 
 from .interface import Bound, Example, rule
-from .saved import UNREAD, Saved, facts_of, named, settle, unopened
+from .saved import UNREAD, Saved, facts_of, keeps_means, named, settle, unopened
 from .saved_examples import emptied, half_precision, mismatched, timed
-
-_BETAS = re.compile(r"(?:^|/)param_groups/\d+/betas/0$")
-"""What only optimizers of Adam's family have, which keep a state for every parameter."""
 
 
 @rule(
@@ -75,10 +71,9 @@ _BETAS = re.compile(r"(?:^|/)param_groups/\d+/betas/0$")
 def no_state(checkpoint: Checkpoint) -> Outcome:
     found, looked = [], 0
     for facts in facts_of(checkpoint):
-        adam = any(_BETAS.search(one.name) for one in facts.scalars)
-        step = _step(checkpoint, facts) if adam else 0
         for one in facts.optimizers:
             looked += 1
+            step = _step(checkpoint, facts) if keeps_means(facts, one) else 0
             measured: dict[str, Value] = {"optimizers": 1, "parameters": one.parameters}
             if one.parameters and not one.states and step > 0:
                 found.append(Evidence(Where(facts.artifact), {**measured, "step": step}))
@@ -130,6 +125,8 @@ def _step(checkpoint: Checkpoint, facts: CheckpointFacts) -> int:
             "Only directories of transformers and accelerate whose weights were all read.",
             "Means that are flattened over processes, of one dimension only, are left out as a"
             " whole; so are weights that are quantised.",
+            "An adapter of fewer tensors than the optimizer has means holds only what was made of"
+            " them (p-tuning), and is left out.",
         ),
         references=(
             "School-of-AI PR #559; UniRL PR #440: states that do not fit",
@@ -151,7 +148,8 @@ def state_shape(checkpoint: Checkpoint) -> Outcome:
         for file in inside:
             means = [t for t in file.tensors if _is_mean(t)]
             whole = any(len(t.shape or ()) > 1 for t in means)
-            if not shapes or not whole or not all(_is_open(file) for file in models):
+            made = len(means) > shapes.total() and any(map(_is_adapter, models))
+            if not shapes or not whole or made or not all(_is_open(file) for file in models):
                 continue
             looked += len(means)
             bad = [t for t in means if t.shape not in shapes]
@@ -170,6 +168,10 @@ def state_shape(checkpoint: Checkpoint) -> Outcome:
 
 def _is_model(file: SavedFile) -> bool:
     return any(one.group is Group.MODEL for one in file.tensors)
+
+
+def _is_adapter(file: SavedFile) -> bool:
+    return file.facts.artifact.rpartition("/")[2].startswith("adapter_model.")
 
 
 def _is_open(file: SavedFile) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from trainproof.model.tensors import (
     Extent,
     Group,
     Layout,
+    OptimizerState,
     TensorInfo,
     TensorStats,
 )
@@ -149,6 +151,35 @@ def facts_of(checkpoint: Checkpoint) -> Iterator[CheckpointFacts]:
 def leaf_of(name: str) -> str:
     """The last part of a tensor's name."""
     return name.replace("/", ".").rpartition(".")[2]
+
+
+_BETAS = re.compile(r"param_groups/\d+/betas/0")
+
+
+def keeps_means(facts: CheckpointFacts, optimizer: OptimizerState) -> bool:
+    """Whether it has betas, as only optimizers of Adam's family do: they keep means of each
+    parameter from the first step on."""
+    inside = f"{optimizer.name}/" if optimizer.name else ""
+    return any(
+        one.name.startswith(inside) and _BETAS.fullmatch(one.name, len(inside))
+        for one in facts.scalars
+    )
+
+
+def untrained(file: SavedFile) -> int:
+    """Scales of normalisation layers, where all of them are as at the start: one value each.
+
+    The first step of an optimizer moves each value by another amount. 0 where one of them has
+    moved, or fewer than two are there.
+    """
+    scales = [one for one in weights(file) if _is_scale(one)]
+    even = all(stats_of(one).constant for one in scales)
+    return len(scales) if even and len(scales) > 1 else 0
+
+
+def _is_scale(one: TensorInfo) -> bool:
+    vector = len(one.shape or ()) == 1 and stats_of(one).elements > 1
+    return vector and leaf_of(one.name) in ("weight", "gamma", "scale")
 
 
 def place_of(tensor: TensorInfo) -> Where:

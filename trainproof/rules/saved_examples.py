@@ -107,6 +107,12 @@ def directory(kind: DirectoryKind, *defects: Defect, step: int | None = None) ->
     return saved(tensor("fc.weight"), directories=(one,))
 
 
+def trained(*tensors: TensorInfo, step: int = 1000) -> RunView:
+    """A checkpoint in a trainer's directory of that step."""
+    one = CheckpointDirectory(f"checkpoint-{step}", DirectoryKind.TRAINER, (PATH,), step)
+    return saved(*tensors, directories=(one,))
+
+
 def clocked(clock: float, step: int) -> RunView:
     """A trainer's directory of the given step, whose optimizer counts ``clock`` steps."""
     path = f"checkpoint-{step}"

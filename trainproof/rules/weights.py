@@ -14,7 +14,9 @@ from .interface import Bound, Example, rule
 from .saved import (
     UNREAD,
     Saved,
+    facts_of,
     is_float,
+    keeps_means,
     leaf_of,
     named,
     place_of,
@@ -22,9 +24,10 @@ from .saved import (
     settle_values,
     stats_of,
     total,
+    untrained,
     weights,
 )
-from .saved_examples import saved, tensor, zero
+from .saved_examples import saved, tensor, trained, zero
 
 _HEALTHY = Example("finite weights", saved(tensor("fc.weight"), tensor("fc.bias", (4,))))
 _TENSORS = "weight tensors of floating-point numbers whose values were read"
@@ -201,7 +204,7 @@ _WEIGHT = frozenset({"weight", "kernel", "embedding", "w", "weights", "qkv"})
 _ZERO_BY_ROLE = re.compile(
     r"lora|ada_?ln|ada_?norm|modulation|zero|controlnet|proj_out|conv_out|gate|alpha|gamma|residual"
     r"|skip|pos|time|token_type|mask|buffer|cache|running|queue|delta|scale|hypernet|value_head"
-    r"|relative|momentum|adapter",
+    r"|relative|momentum|adapter|offset|refpoint|bbox_embed|final_layer|(?<!s)oft_r",
     re.IGNORECASE,
 )
 _FEW = 16
@@ -220,7 +223,17 @@ _FEW = 16
         "bad": "of these, those that are zero throughout",
         "names": _FIRST,
         "elements": "values in them",
+        "scales": "scales of normalisation, where each of them has one value, else 0",
         **UNREAD,
+    },
+    variants={
+        "start": Variant(
+            Level.INFO,
+            "{bad:,} of {tensors:,} weight {tensors:matrix|matrices} in {artifact} {bad:is|are}"
+            " zero throughout: {names}.",
+            "All {elements:,} values of {bad:it|these} are zero. Nothing shows that it was"
+            " trained: each of {scales:,} scales of normalisation has one value, as at the start.",
+        )
     },
     doc=Doc(
         measures="Weights of two or more dimensions in which every value is zero.",
@@ -228,11 +241,13 @@ _FEW = 16
         " file, a shard that was never gathered, a file overwritten while it was mapped.",
         does_not_mean="That training did it.",
         guards=(
-            "One-dimensional tensors are zero at the start: biases, running means.",
+            "One-dimensional tensors are zero at the start: biases, running means; also those whose"
+            " further dimensions are 1.",
             "Roles that start at zero by design are left out by name: LoRA, adaptive norms, zero"
             " convolutions, gates, positions and the like.",
-            "Tensors of fewer than sixteen values are left out, and checkpoints of step 0: output"
-            " layers may start at zero.",
+            "Tensors of fewer than sixteen values are left out, and checkpoints of step 0 or with"
+            " an optimizer that has no state yet: output layers may start at zero.",
+            "INFO where each scale of normalisation is as at the start: the first step moves them.",
         ),
         references=(
             "microsoft/BitNet #608: the published file is half zeros",
@@ -245,18 +260,37 @@ _FEW = 16
     subject=SubjectKind.CHECKPOINT,
 )
 def all_zero(checkpoint: Checkpoint) -> Outcome:
-    begun = checkpoint.step != 0
-    return _sifted(
-        checkpoint,
-        lambda one: begun and stats_of(one).all_zero,
-        _matrices,
-        lambda bad: {"elements": total(stats_of(one).elements for one in bad)},
+    found = []
+    if checkpoint.step != 0 and not _unstepped(checkpoint):
+        for file, these, looked in _bad_by_file(checkpoint, _is_zero, _matrices):
+            scales = untrained(file)
+            more = {"elements": total(stats_of(one).elements for one in these), "scales": scales}
+            measured = {**_counted(these, looked), **more}
+            found.append(Evidence(place_of(these[0]), measured, "start" if scales else ""))
+    return settle_values(
+        checkpoint, found, sum(1 for file in checkpoint.files for _ in _matrices(file))
     )
+
+
+def _is_zero(one: TensorInfo) -> bool:
+    return stats_of(one).all_zero
+
+
+def _unstepped(checkpoint: Checkpoint) -> bool:
+    """Whether optimizers of Adam's family were saved, none of which has a state."""
+    adams = [
+        one.states
+        for facts in facts_of(checkpoint)
+        for one in facts.optimizers
+        if one.parameters and keeps_means(facts, one)
+    ]
+    return bool(adams) and not any(adams)
 
 
 def _matrices(file: SavedFile) -> Iterator[TensorInfo]:
     for one in weights(file):
-        matrix = len(one.shape or ()) > 1 and stats_of(one).elements >= _FEW
+        axes = sum(length > 1 for length in one.shape or ())
+        matrix = axes > 1 and stats_of(one).elements >= _FEW
         role = leaf_of(one.name) in _WEIGHT and not _ZERO_BY_ROLE.search(one.name)
         if matrix and role:
             yield one
@@ -414,12 +448,19 @@ _LORA_B = re.compile(r"lora_(B|up|embedding_B)(?![a-z])")
         **UNREAD,
     },
     variants={
+        "untold": Variant(
+            Level.WARN,
+            "{tensors:The only LoRA B matrix|All {tensors:,} LoRA B matrices} in {artifact}"
+            " {tensors:is|are} zero: the adapter adds nothing.",
+            "They start at zero, and the first of them, {names}, is zero in all of its"
+            " {elements:,} values. Nothing beside it tells whether it was trained.",
+        ),
         "some": Variant(
             Level.WARN,
             "{bad:,} of {tensors:,} LoRA B matrices in {artifact} {bad:is|are} still zero:"
             " {names}.",
             "{bad:It|The first of them} has {elements:,} {elements:value|values}.",
-        )
+        ),
     },
     doc=Doc(
         measures="LoRA B (up) matrices that are zero throughout, as they are before training.",
@@ -428,6 +469,8 @@ _LORA_B = re.compile(r"lora_(B|up|embedding_B)(?![a-z])")
         does_not_mean="That the base model is damaged.",
         guards=(
             "A checkpoint of step 0, by its own account or that of its name, is left out.",
+            "FAIL only where something tells of a training: a count of steps, the state of an"
+            " optimizer, the arguments of a trainer. An adapter that was just made is no failure.",
             "Where only some are zero it is a WARN.",
         ),
         references=(
@@ -436,8 +479,8 @@ _LORA_B = re.compile(r"lora_(B|up|embedding_B)(?![a-z])")
         ),
     ),
     fires=Example(
-        "every B is zero",
-        saved(tensor("q.lora_A.weight"), zero("q.lora_B.weight"), zero("v.lora_B.weight")),
+        "every B is zero after 1,000 steps",
+        trained(tensor("q.lora_A.weight"), zero("q.lora_B.weight"), zero("v.lora_B.weight")),
     ),
     silent=Example("B has moved", saved(tensor("q.lora_A.weight"), tensor("q.lora_B.weight"))),
     subject=SubjectKind.CHECKPOINT,
@@ -454,9 +497,20 @@ def lora_b(checkpoint: Checkpoint) -> Outcome:
             "elements": stats_of(bad[0]).elements,
             "step": max(steps, default=-1),
         }
-        variant = "" if len(bad) == len(matrices) else "some"
+        whole = "" if max(steps, default=0) > 0 or _is_trained(checkpoint) else "untold"
+        variant = whole if len(bad) == len(matrices) else "some"
         found.append(Evidence(place_of(bad[0]), measured, variant))
     return settle_values(checkpoint, found, len(matrices))
+
+
+def _is_trained(checkpoint: Checkpoint) -> bool:
+    """Whether a file beside the weights is one that only a training leaves."""
+    return any(
+        facts.artifact.rpartition("/")[2] == "training_args.bin"
+        or any(one.states or one.steps for one in facts.optimizers)
+        or any(one.name == "ss_steps" for one in facts.metadata)
+        for facts in facts_of(checkpoint)
+    )
 
 
 @rule(
