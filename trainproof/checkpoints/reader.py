@@ -3,50 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import BinaryIO
 
 from trainproof.model.data import FaultCode
 from trainproof.model.tensors import Defect, DefectCode, Depth, Extent, Layout, Scalar
 
 from .beside import Beside, Open
-from .compressed import read_compressed
 from .draft import Draft, Item
-from .flax import read_flax
-from .gguf import read_gguf
-from .hdf5 import read_hdf5
 from .limits import LIMITS, Limits
-from .numpy_files import read_npy
-from .onnx import read_onnx
-from .orbax import read_tree
 from .recognise import HEAD, layout_of
-from .safetensors import read_safetensors
 from .source import Beat, Damage, Source
-from .tensorflow import read_index
-from .torch_legacy import read_legacy
-from .xgboost import read_xgboost
-from .zip_files import read_zip
 
 _Read = Callable[[Draft], Iterator[Item]]
 
 
+def _by(module: str, name: str) -> _Read:
+    """A function of a module of this package, which is imported for the first file that needs it:
+    all of them together take as long as reading half a gigabyte."""
+
+    def read(draft: Draft) -> Iterator[Item]:
+        function: _Read = getattr(import_module(f".{module}", __package__), name)
+        return function(draft)
+
+    return read
+
+
+_read_tree = _by("orbax", "read_tree")
+
+
 def _ocdbt(draft: Draft) -> Iterator[Item]:
     """The list of arrays, or the database that holds them."""
-    yield from read_tree(draft) if draft.source.head(1) == b"{" else _not_read(draft)
+    return _read_tree(draft) if draft.source.head(1) == b"{" else _not_read(draft)
 
 
 _READERS: Mapping[Layout, _Read] = {
-    Layout.TORCH_ZIP: read_zip,
-    Layout.ZIP: read_zip,
-    Layout.PICKLE: read_legacy,
-    Layout.SAFETENSORS: read_safetensors,
-    Layout.GGUF: read_gguf,
-    Layout.NPY: read_npy,
-    Layout.HDF5: read_hdf5,
-    Layout.ONNX: read_onnx,
-    Layout.MSGPACK: read_flax,
-    Layout.TF_INDEX: read_index,
-    Layout.XGBOOST: read_xgboost,
-    Layout.COMPRESSED: read_compressed,
+    Layout.TORCH_ZIP: _by("zip_files", "read_zip"),
+    Layout.ZIP: _by("zip_files", "read_zip"),
+    Layout.PICKLE: _by("torch_legacy", "read_legacy"),
+    Layout.SAFETENSORS: _by("safetensors", "read_safetensors"),
+    Layout.GGUF: _by("gguf", "read_gguf"),
+    Layout.NPY: _by("numpy_files", "read_npy"),
+    Layout.HDF5: _by("hdf5", "read_hdf5"),
+    Layout.ONNX: _by("onnx", "read_onnx"),
+    Layout.MSGPACK: _by("flax", "read_flax"),
+    Layout.TF_INDEX: _by("tensorflow", "read_index"),
+    Layout.XGBOOST: _by("xgboost", "read_xgboost"),
+    Layout.COMPRESSED: _by("compressed", "read_compressed"),
     Layout.OCDBT: _ocdbt,
 }
 

@@ -31,8 +31,6 @@ from .torch_zip import look_inside, nested, tensors_of
 from .views import BadLayout, View
 from .zipped import STORED, Archive, Entry
 
-OLD_PROGRAM = "serialized_exported_program.json"
-"""The graph in archives of torch before 2.8, which have no top directory."""
 _OLD_WEIGHTS = ("serialized_state_dict.pt", "serialized_constants.pt")
 _FOLDERS = ("weights", "constants")
 _CONFIG = "_config.json"

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from trainproof.model.tensors import Depth, Layout
 
 from .draft import Draft, Item
-from .keras import read_keras
-from .numpy_files import read_npz
-from .torch_export import OLD_PROGRAM, read_export, read_old_export
 from .torch_zip import Read, opened, read_package, read_saved
 from .zip_checksums import verify
 from .zipped import Archive
+
+OLD_PROGRAM = "serialized_exported_program.json"
+"""The graph in archives of ``torch.export`` before torch 2.8, which have no top directory."""
 
 
 def read_zip(draft: Draft) -> Iterator[Item]:
@@ -40,20 +40,32 @@ def _layout(archive: Archive) -> Layout:
     return Layout.TORCH_ZIP
 
 
+# Most files need none of these modules.
+
+
+def _keras(draft: Draft, archive: Archive) -> Iterator[Item]:
+    from .keras import read_keras  # noqa: PLC0415
+
+    return read_keras(draft, archive)
+
+
 def _arrays(draft: Draft, archive: Archive) -> Iterator[Item]:
+    from .numpy_files import read_npz  # noqa: PLC0415
+
     if draft.depth is not Depth.STRUCTURE:
         verify(draft, archive, archive.entries, {})
     yield from read_npz(draft, archive)
 
 
 def _exported(draft: Draft, archive: Archive) -> Iterator[Item]:
-    read = read_old_export if archive.find(OLD_PROGRAM) else read_export
-    yield from read(draft, archive)
+    from .torch_export import read_export, read_old_export  # noqa: PLC0415
+
+    return (read_old_export if archive.find(OLD_PROGRAM) else read_export)(draft, archive)
 
 
 _READERS: Mapping[Layout, Read] = {
     Layout.TORCH_EXPORT: _exported,
     Layout.TORCH_PACKAGE: read_package,
-    Layout.KERAS: read_keras,
+    Layout.KERAS: _keras,
     Layout.NPZ: _arrays,
 }
