@@ -72,6 +72,20 @@ def test_checkpoint_copies_are_one_run_judged_once(tmp_path: Path) -> None:
     )
 
 
+def test_a_file_for_each_split_is_one_run_where_the_steps_go_together(tmp_path: Path) -> None:
+    for name, rows in (("train.jsonl", 60), ("val.jsonl", 60), ("test.jsonl", 20)):
+        jsonl(tmp_path / name, {"loss": falling(rows)})
+    report = audit(str(tmp_path), isolation=False)
+    assert [[(s.artifact, s.name, s.split) for s in run.series] for run in report.reports] == [
+        [("train.jsonl", "loss", "train"), ("val.jsonl", "val/loss", "eval")],
+        [("test.jsonl", "loss", "train")],
+    ]
+    assert [(one.code, one.path, one.fatal) for one in report.problems] == [
+        ("apart", "test.jsonl", False)
+    ]
+    assert exit_code(report, FailOn.FAIL) == 0
+
+
 def test_the_bytes_do_not_depend_on_isolation_or_the_number_of_workers(tmp_path: Path) -> None:
     for number in range(6):
         make = broken if number % 3 == 0 else healthy

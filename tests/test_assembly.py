@@ -11,6 +11,7 @@ import pytest
 from trainproof.assembly import Reading, assemble, strangers
 from trainproof.model.artifact import Artifact, Kind
 from trainproof.model.data import (
+    Axis,
     Column,
     Declared,
     Direction,
@@ -515,3 +516,91 @@ def test_what_was_also_printed_is_named_in_what_holds_all_digits() -> None:
     assert (series.artifact, series.also_in) == ("r/progress.csv", ("r/console.log",))
     other = reading("r/other.csv", rounded, reader="csv")
     assert len(assemble("r", [other, table]).series) == 2
+
+
+# --- a file for each split ------------------------------------------------------------------------
+
+
+def of_splits(
+    theirs: Column, *more: Column, ours: Column | None = None, path: str = "r/val.csv"
+) -> list[Reading]:
+    """A table of the training, thirty rows, and one of what is held out."""
+    train = ours or column("loss", falling(30), range(1, 31))
+    held_out = [theirs, *more]
+    return [reading("r/train.csv", train, reader="csv"), reading(path, *held_out, reader="csv")]
+
+
+def test_the_name_of_a_file_says_the_split_of_its_columns() -> None:
+    files = of_splits(column("loss", falling(30)), column("acc", falling(30)))
+    view = assemble("r", files)
+    assert [(one.tag, one.split) for one in view.series] == [
+        ("loss", Split.TRAIN),
+        ("val/loss", Split.EVAL),
+        ("val/acc", Split.EVAL),
+    ]
+    assert len(view.attempts) == 1
+    assert strangers("r", files) == ()
+
+
+@pytest.mark.parametrize(
+    "steps", [range(1, 31), range(0, 30), range(5, 31, 5), range(5, 26, 5), [30]]
+)
+def test_evaluations_that_end_with_the_training_are_its_own(steps: Sequence[int]) -> None:
+    assert strangers("r", of_splits(column("loss", falling(len(steps)), steps))) == ()
+
+
+@pytest.mark.parametrize(
+    "steps", [range(1, 13), range(1, 61), range(10, 600, 10), [1], [1, 2, 3, 1, 2, 3], [0, 2**62]]
+)
+def test_evaluations_of_which_that_is_not_known_are_a_run_of_their_own(
+    steps: Sequence[int],
+) -> None:
+    files = of_splits(column("loss", falling(len(steps)), steps))
+    assert strangers("r", files) == ("r/val.csv",)
+
+
+@pytest.mark.parametrize("tag", ["lr", "grad_norm", "train_acc"])
+def test_a_file_with_what_only_a_training_logs_is_a_run_of_its_own(tag: str) -> None:
+    files = of_splits(column("loss", falling(30)), column(tag, [0.1] * 30), path="r/test.csv")
+    assert strangers("r", files) == ("r/test.csv",)
+
+
+def test_a_training_that_logs_the_split_itself_needs_no_file_for_it() -> None:
+    files = of_splits(column("loss", falling(30)))
+    both = replace(files[0], columns=(*files[0].columns, column("val_loss", falling(30))))
+    assert strangers("r", [both, files[1]]) == ("r/val.csv",)
+
+
+def test_epochs_go_together_where_one_file_counts_steps_too() -> None:
+    epochs = column("epoch", [i // 10 for i in range(300)], range(300))
+    train = reading("r/train.csv", column("loss", falling(300), range(300)), epochs, reader="csv")
+    theirs = replace(column("loss", falling(30), range(30)), axis=Axis.EPOCH)
+    assert strangers("r", [train, reading("r/val.csv", theirs, reader="csv")]) == ()
+    vast = replace(epochs, values=np.full(300, 1e300))
+    train = replace(train, columns=(train.columns[0], vast))
+    held_out = reading("r/val.csv", theirs, reader="csv")
+    assert strangers("r", [train, held_out]) == ("r/val.csv",)
+
+
+@pytest.mark.parametrize(
+    ("path", "tag"),
+    [
+        ("r/val_loss.csv", "val/loss"),
+        ("r/val.csv", "val/loss"),
+        ("r/dev.csv", "loss"),
+        ("r/test.csv", "loss"),
+        ("r/val_resnet.csv", "loss"),
+    ],
+)
+def test_alone_only_a_name_that_means_nothing_else_says_the_split(path: str, tag: str) -> None:
+    view = assemble("r", [reading(path, column("loss", [2, 1]), reader="csv")])
+    assert [one.tag for one in view.series] == [tag]
+
+
+def test_a_role_given_to_a_column_is_that_of_each_file() -> None:
+    files = of_splits(column("q", falling(30)), ours=column("q", falling(30)))
+    view = assemble("r", files, tags={"q": "loss"})
+    assert [(one.tag, one.role, one.split) for one in view.series] == [
+        ("q", Role.LOSS, Split.TRAIN),
+        ("val/q", Role.LOSS, Split.EVAL),
+    ]

@@ -67,6 +67,22 @@ def test_one_log_of_each_kind_is_one_run_written_twice() -> None:
 
 
 @pytest.mark.parametrize(
+    ("names", "ids"),
+    [
+        ("train.csv val.csv", "exp"),
+        ("train_log.txt valid_log.txt test_log.txt", "exp"),
+        ("train_loss.csv val_loss.csv train_acc.csv val_acc.csv", "exp"),
+        ("loss.csv val_loss.csv", "exp"),
+        ("a_train.csv a_val.csv b_train.csv b_val.csv", "exp/a exp/b"),
+        ("train.csv val.csv other.csv", "exp exp/other"),
+    ],
+)
+def test_names_that_differ_by_the_split_are_one_run(names: str, ids: str) -> None:
+    runs = group(artifact(f"exp/{name}") for name in names.split())
+    assert [run.id for run in runs] == ids.split()
+
+
+@pytest.mark.parametrize(
     "names",
     [
         ("a.log", "b.log"),
@@ -75,7 +91,10 @@ def test_one_log_of_each_kind_is_one_run_written_twice() -> None:
         ("progress.csv", "progress(100k, 0.4epsilon).csv"),
         ("log_2023-04-21 11:33:49.061499.csv", "log_2023-04-14 01:30:11.553034.csv"),
         ("f66d43d7-e449.txt", "d4bfb25f-688d.txt"),
-        ("train.log", "test.log"),
+        ("train.log", "train_2.log"),
+        ("exp1_train.csv", "exp2_val.csv"),
+        ("val.csv", "test.csv"),
+        ("run.csv", "test_seed1.csv"),
         ("에폭", "에폭 버전3"),
         ("run.1", "run.2"),
         ("history_a.json", "history_b.jsonl"),
@@ -467,6 +486,16 @@ def test_what_another_training_left_behind_is_a_run_of_its_own() -> None:
     assert [(one.id, one.artifacts) for one in found] == [
         ("x", (learn,)),
         ("x/test_error", (test,)),
+    ]
+
+
+def test_files_of_splits_that_are_none_are_a_run_each() -> None:
+    run = Run("x", "root", tuple(map(artifact, ("x/test.csv", "x/train.csv", "x/val.csv"))))
+    found = taken_apart(run, {}, ("x/test.csv", "x/val.csv"))
+    assert [(one.id, [a.path for a in one.artifacts]) for one in found] == [
+        ("x", ["x/train.csv"]),
+        ("x/test", ["x/test.csv"]),
+        ("x/val", ["x/val.csv"]),
     ]
 
 

@@ -560,9 +560,19 @@ def _taken_apart(found: _Found, judged: _Judged) -> Sequence[int]:
         apart = taken_apart(run, result.parts, result.strangers)
         if apart == (run,):
             kept[len(runs)] = result
+        else:
+            found.faults += map(_set_apart, result.strangers)
         runs += apart
     found.runs, judged.results = runs, kept
     return [number for number in range(len(runs)) if number not in kept]
+
+
+def _set_apart(path: str) -> Fault:
+    detail = (
+        "judged as a run of its own: nothing shows that it is about the training whose log lies"
+        " beside it"
+    )
+    return Fault(FaultCode.APART, path, detail, fatal=False)
 
 
 def _report(

@@ -20,6 +20,7 @@ from .counting import Clock, Course, Fall, cadence, countable, course, falls, me
 from .model.artifact import Artifact, Kind
 from .model.data import (
     Attempt,
+    Axis,
     Column,
     Facts,
     Fault,
@@ -36,12 +37,20 @@ from .model.data import (
     Split,
 )
 from .readers import held_out
-from .readers.names import classify
+from .readers.names import SPLITS, classify, split_of
+from .readers.split_files import TELLING, SplitFile, companies, split_file
 
 T = TypeVar("T", bound=np.generic)
 
 AXIS_ROLES = frozenset({Role.STEP, Role.EPOCH, Role.WALL_TIME})
 """Columns that place points rather than measure something."""
+
+LEARNED = frozenset({Role.LOSS, Role.METRIC, Role.REWARD})
+
+SPLIT_READERS = frozenset({"csv", "json", "jsonl", "text"})
+"""Readers of formats in which a training may write a file for each split."""
+
+LEADS = tuple(f"{word}/" for word, split in SPLITS.items() if split is not Split.TRAIN)
 
 GOES_FURTHER = 1.02
 """A later attempt supersedes an earlier one when it gets at least this much further."""
@@ -95,12 +104,14 @@ def assemble(
     tags: Mapping[str, str] | None = None,
 ) -> RunView:
     """The view of one run. ``tags`` maps a logged tag to the role the caller gave it."""
+    tags = tags or {}
+    readings, tags = _named_by_files(readings), _of_all_splits(tags)
     rewinds: list[Rewind] = []
     pieces: list[Piece] = []
     tags_of_run = {column.tag for one in readings for column in one.columns}
     sets = held_out.identities(sorted(tags_of_run))
     for reading in sorted(readings, key=_began):
-        series = tuple(_series(id, reading, tags or {}, sets))
+        series = tuple(_series(id, reading, tags, sets))
         for piece in _pieces(reading, series, rewinds):
             pieces.append(piece)
     attempts = _attempts(_without_copies(pieces), rewinds)
@@ -112,6 +123,10 @@ def assemble(
 
 def strangers(id: str, readings: Sequence[Reading]) -> tuple[str, ...]:
     """Paths of the evaluations that belong to another training than the rest of the run."""
+    return tuple(sorted({*_left_behind(id, readings), *_of_no_company(readings)}))
+
+
+def _left_behind(id: str, readings: Sequence[Reading]) -> tuple[str, ...]:
     declared = (column.declared for one in readings for column in one.columns)
     if not any(one is not None and one.split is Split.EVAL for one in declared):
         return ()
@@ -120,7 +135,7 @@ def strangers(id: str, readings: Sequence[Reading]) -> tuple[str, ...]:
     evaluated = [one for one in pieces if _declared_splits(one) == {Split.EVAL}]
     left = [one for one in evaluated if any(_is_left_behind(other, one) for other in trained)]
     copies = (one for one in pieces if any(_is_copy(one, other) for other in left))
-    return tuple(sorted({one.artifact.path for one in (*left, *copies)}))
+    return tuple(one.artifact.path for one in (*left, *copies))
 
 
 def _declared_splits(piece: Piece) -> set[Split]:
@@ -199,6 +214,109 @@ def _key(series: Series) -> Key:
 
 def _name(series: Series) -> Name:
     return (_key(series), series.tag)
+
+
+# --- a file for each split --------------------------------------------------------------------
+
+
+def _named_by_files(readings: Sequence[Reading]) -> list[Reading]:
+    """With ``val/loss`` for the ``loss`` of ``val.csv``."""
+    words = {
+        path: one.word
+        for company in _companies(readings)
+        for path, one in company.items()
+        if one.split is not Split.TRAIN
+    }
+    return [
+        _renamed(one, word) if (word := words.get(one.artifact.path) or _lone_word(one)) else one
+        for one in readings
+    ]
+
+
+def _companies(readings: Iterable[Reading]) -> Iterator[Mapping[str, SplitFile]]:
+    """The files of splits, of one kind and in one directory, that the names allow to be one run."""
+    alike: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for one in readings:
+        if one.columns and one.artifact.reader in SPLIT_READERS:
+            directory = one.artifact.path.rpartition("/")[0]
+            alike[directory, one.artifact.reader].append(one.artifact.path)
+    return (company for paths in alike.values() for company in companies(paths))
+
+
+def _lone_word(reading: Reading) -> str:
+    """The word for the split in the name of a file without a company, where it can mean nothing
+    else."""
+    if reading.artifact.reader not in SPLIT_READERS:
+        return ""
+    one = split_file(reading.artifact.path)
+    if one is None or one.word not in TELLING or not one.generic or _trains(reading):
+        return ""
+    return one.word
+
+
+def _trains(reading: Reading) -> bool:
+    """Whether a file holds what only a training does."""
+    return any(
+        classify(one.tag).role in (Role.LR, Role.GRAD_NORM) or split_of(one.tag) is Split.TRAIN
+        for one in reading.columns
+    )
+
+
+def _renamed(reading: Reading, word: str) -> Reading:
+    columns = tuple(
+        one if split_of(one.tag) else replace(one, tag=f"{word}/{one.tag}")
+        for one in reading.columns
+    )
+    return replace(reading, columns=columns)
+
+
+def _of_all_splits(tags: Mapping[str, str]) -> Mapping[str, str]:
+    """The caller knows a column by its name in the file."""
+    return {f"{lead}{tag}": role for tag, role in tags.items() for lead in ("", *LEADS)}
+
+
+def _of_no_company(readings: Sequence[Reading]) -> Iterator[str]:
+    """Paths of files that are named like a split of the run and are not known to be one."""
+    read = {one.artifact.path: one for one in readings}
+    for company in _companies(readings):
+        (trained,) = (read[path] for path, one in company.items() if one.split is Split.TRAIN)
+        for path, one in company.items():
+            if one.split is not Split.TRAIN and not _go_together(trained, read[path], one.split):
+                yield path
+
+
+def _go_together(trained: Reading, evaluated: Reading, split: Split) -> bool:
+    """Whether a file is about a held-out split of a training: it holds nothing else, the training's
+    own file nothing of that split, and both count the same steps or epochs to the same end."""
+    if _trains(evaluated) or any(split_of(one.tag) is split for one in trained.columns):
+        return False
+    ours, theirs = _counts(trained), _counts(evaluated)
+    return any(_end_together(ours[axis], theirs[axis]) for axis in ours.keys() & theirs.keys())
+
+
+@np.errstate(all="ignore")
+def _counts(reading: Reading) -> dict[Axis, Ints]:
+    """What the rows of what is learned count, and their epochs, where these are logged too."""
+    columns = [one for one in reading.columns if len(one)]
+    learned = [one for one in columns if classify(one.tag).role in LEARNED]
+    counts = {}
+    if learned:
+        longest = max(learned, key=len)
+        counts[longest.axis] = longest.steps
+    epochs = next((one for one in columns if classify(one.tag).role is Role.EPOCH), None)
+    if epochs is not None and np.isfinite(epochs.values).all():
+        counts.setdefault(Axis.EPOCH, np.floor(epochs.values).astype(np.int64))
+    return counts
+
+
+def _end_together(ours: Ints, theirs: Ints) -> bool:
+    """Whether evaluations span the training; one that is still to come may be missing."""
+    if (np.diff(ours) < 0).any() or (np.diff(theirs) < 0).any():
+        return False
+    each = max(1, round(cadence(ours)))
+    between = each if len(theirs) < 2 else max(each, round(cadence(theirs)))
+    late, early = int(theirs[-1]) - int(ours[-1]), int(ours[0]) - int(theirs[0])
+    return -between <= late <= each and early <= between
 
 
 # --- segments within one artifact ------------------------------------------------------------

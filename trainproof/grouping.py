@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from .model.artifact import Artifact, Kind, Run
 from .model.compression import bare
+from .readers.split_files import companies, stem_of
 
 Runs = Mapping[str, Sequence[Artifact]]
 """Id to artifacts, for the runs that are directories."""
@@ -97,11 +98,6 @@ FAMILIES = {"csv": "table", "tsv": "table", "json": "json", "jsonl": "json", "nd
 READ_AS = {"csv": "table", "json": "json", "jsonl": "json", "text": "text"}
 """The same, by the reader: what a log holds goes before what it is called."""
 
-_SUFFIX = re.compile(
-    r"(?:\.(?:csv|tsv|json|jsonl|ndjson|log|txt|out|err)|(?<=\.log)\.\d{1,4})$", re.IGNORECASE
-)
-_SHARD = re.compile(r"(?<![a-z])((?:rank|node|worker|process)[._-]?)\d+", re.IGNORECASE)
-
 
 def group(artifacts: Iterable[Artifact]) -> tuple[Run, ...]:
     """Every artifact in exactly one run; runs sorted by root and id, artifacts by path.
@@ -171,7 +167,7 @@ class _Homes:
 
 def _of_logs(root: str, artifacts: Sequence[Artifact]) -> Runs:
     if len(artifacts) == 1 and _is_file(root, artifacts[0].path):
-        return {_stem(artifacts[0].path): artifacts}
+        return {stem_of(artifacts[0].path): artifacts}
     directories: dict[str, list[Artifact]] = defaultdict(list)
     for artifact in artifacts:
         directories[_split(artifact.path)[0]].append(artifact)
@@ -213,14 +209,29 @@ def taken_apart(
         if path in files and not files[path].part
         for name in names[:MAX_PARTS]
     ]
-    left = tuple(files[path] for path in sorted(strangers) if path in files)
-    if left:
-        found.append(Run(_join(run.id, _stem(left[0].path)), run.root, left))
+    for stem, left in _strangers(files[path] for path in sorted(strangers) if path in files):
+        found.append(Run(_join(run.id, stem), run.root, left))
     gone = {artifact.path for one in found for artifact in one.artifacts}
     rest = tuple(artifact for artifact in run.artifacts if artifact.path not in gone)
     if not found or not any(artifact.kind is not Kind.CONFIG for artifact in rest):
         return tuple(found) or (run,)
     return (replace(run, artifacts=rest), *found)
+
+
+def _strangers(files: Iterable[Artifact]) -> Iterator[tuple[str, tuple[Artifact, ...]]]:
+    """Those that a tool names for their directory are of one training, with what is of no name of
+    its own; any other is of one of its own."""
+    named: dict[str, list[Artifact]] = defaultdict(list)
+    together = []
+    for artifact in files:
+        name = bare(_split(artifact.path)[1])
+        if name in DIRECTORY_LOGS or _is_events(artifact):
+            together.append(artifact)
+        else:
+            named[stem_of(name)].append(artifact)
+    if together:
+        named[stem_of(together[0].path)] += together
+    yield from ((stem, tuple(left)) for stem, left in named.items())
 
 
 def _is_file(root: str, path: str) -> bool:
@@ -250,36 +261,34 @@ def _lone(members: Iterable[Artifact]) -> Mapping[str, str]:
     """Path to stem, for the logs of one directory that are runs of their own.
 
     One log of each kind is one run that was written twice (a CSV and a text log, say); several
-    of one kind are several runs, unless they are the shards of one. Logs whose name stands for
-    the directory stay with it.
+    of one kind are several runs, unless they are the shards of one or its splits. Logs whose name
+    stands for the directory stay with it.
     """
-    stems: dict[str, set[str]] = defaultdict(set)
-    lone = {}
+    families: dict[str, dict[str, str]] = defaultdict(dict)
     for artifact in members:
         name = bare(_split(artifact.path)[1])
         if artifact.kind is not Kind.LOG or _is_events(artifact) or name in TRAINER_LOGS:
             continue
-        if MONITOR.fullmatch(name):
-            continue
-        stem = _stem(name)
-        stems[_family(artifact.reader, name)].add(stem)
-        if name not in DIRECTORY_LOGS:
-            lone[artifact.path] = stem
-    return lone if any(len(found) > 1 for found in stems.values()) else {}
+        if not MONITOR.fullmatch(name):
+            families[_family(artifact.reader, name)][artifact.path] = stem_of(name)
+    homes = [stems | _of_splits(stems) for stems in families.values()]
+    if all(len(set(stems.values())) < 2 for stems in homes):
+        return {}
+    lone = (item for stems in homes for item in stems.items())
+    return {
+        path: stem for path, stem in lone if stem and bare(_split(path)[1]) not in DIRECTORY_LOGS
+    }
+
+
+def _of_splits(paths: Iterable[str]) -> dict[str, str]:
+    """What names the run of which files are the splits, if their names say so: nothing where it is
+    the directory's."""
+    return {path: one.home for company in companies(paths) for path, one in company.items()}
 
 
 def _family(reader: str, name: str) -> str:
     """What kind of log it is: a table may be called ``training.log`` (Keras)."""
     return READ_AS.get(reader) or FAMILIES.get(name.rpartition(".")[2].lower(), "text")
-
-
-def _stem(path: str) -> str:
-    """The file's name without its suffixes and without the number of the process it is of."""
-    name = bare(_split(path)[1])
-    stem = name
-    while (suffix := _SUFFIX.search(stem)) is not None and suffix.start() > 0:
-        stem = stem[: suffix.start()]
-    return _SHARD.sub(r"\1", stem).rstrip("._-") or name
 
 
 # --- several directories --------------------------------------------------------------------------

@@ -210,6 +210,7 @@ class FaultCode(StrEnum):
     CRASHED = "reader-crashed"
     TIMEOUT = "reader-timeout"
     MEMORY = "reader-memory"
+    APART = "apart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,8 @@ class Fault:
     """A problem met while reading; a value, never an exception across a boundary.
 
     ``fatal`` means that nothing (more) of the artifact could be read and that this was not
-    the file's natural end. A cut last record is a fault that is not fatal.
+    the file's natural end. A cut last record is a fault that is not fatal, and so is a file that
+    was set apart from the run beside which it lies.
     """
 
     code: FaultCode
