@@ -53,7 +53,7 @@ def test_a_report_is_of_the_kind_of_its_subject(tmp_path: Path) -> None:
     (one,) = found["reports"]
     assert (one["kind"], one["verdict"], one["id"]) == ("dataset", "PASS", "a.jsonl")
     assert (one["measured"]["rows"], one["measured"]["shape"]) == (40, "text (40)")
-    assert {rule["family"] for rule in found["rules"]} == {"dataset"}
+    assert {rule["family"] for rule in found["rules"]} == {"answers", "dataset"}
 
 
 def test_held_out_rows_are_named_by_the_caller(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_tokenizer_is_judged_with_a_dataset(tmp_path: Path) -> None:
         "TP-PRE-PAD-EQUALS-EOS": "t",
         "TP-TOK-FERTILITY": "a.jsonl",
     }
-    assert {rule["family"] for rule in found["rules"]} == {"dataset", "tokenizer"}
+    assert {rule["family"] for rule in found["rules"]} == {"answers", "dataset", "tokenizer"}
 
 
 def test_a_tokenizer_is_judged_by_itself(tmp_path: Path) -> None:

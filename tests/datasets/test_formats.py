@@ -343,3 +343,35 @@ def test_how_much_of_all_files_has_been_read_is_told_on_the_way(tmp_path: Path) 
     assert told[-1].done == total
     assert 8000 - 64 <= told[-1].rows <= 8000
     assert sum(amount.done > total - 1_000_000 for amount in told) > 2  # also of empty lines
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("a.jsonl", b"version https://git-lfs.github.com/spec/v1\noid", "a Git LFS pointer: git"),
+        ("a.parquet", b"version https://git-lfs.github.com/spec/v1\noid", "a Git LFS pointer: git"),
+        ("a.txt", b"version https://git-lfs.github.com/spec/v1\noid", "a Git LFS pointer: git"),
+        ("a.jsonl", b"<!DOCTYPE html><html>404</html>", "a page of HTML or XML, and no rows: "),
+        ("a.csv", b"\xef\xbb\xbf\n <html>\n", "a page of HTML or XML, and no rows: "),
+        ("a.parquet", b'<?xml version="1.0"?><Error/>', "a page of HTML or XML, and no rows: "),
+        ("a.jsonl", '{"text": "one"}\n'.encode("utf-16"), "UTF-16: loaders read UTF-8, which"),
+        ("a.csv", "\ufefftext\none\n".encode("utf-16-be"), "UTF-16: loaders read UTF-8, which"),
+        (
+            "a.csv.gz",
+            gzip.compress("text\none\n".encode("utf-16"), mtime=0),
+            "UTF-16: loaders read UTF-8,",
+        ),
+    ],
+)
+def test_what_lies_in_the_place_of_rows_is_named(
+    tmp_path: Path, name: str, content: bytes, told: str
+) -> None:
+    found = inspected(write(tmp_path / name, content))
+    (fault,) = found.faults
+    assert found.subject is None
+    assert fault.detail.startswith(told)
+    assert (fault.code, fault.fatal, fault.artifact) == (FaultCode.CORRUPT, True, name)
+
+
+def test_pages_may_be_what_a_text_is_of(tmp_path: Path) -> None:
+    assert measured(write(tmp_path / "a.txt", "<!DOCTYPE html>\n<p>one</p>\n")).rows == 2

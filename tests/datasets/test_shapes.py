@@ -196,3 +196,23 @@ def test_names_of_fields_are_bounded_over_all_forms(tmp_path: Path) -> None:
     wide = [{f"{row}_{number}": 1 for number in range(40_000)} for row in range(3)]
     found = measured(jsonl(tmp_path / "a.jsonl", *wide))
     assert (found.rows, found.signatures_dropped) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "odd"),
+    [
+        ("caf\u00c3\u00a9 au lait", True),
+        ("\u00e2\u20ac\u0153quoted\u00e2\u20ac\u009d", True),
+        ("it\u00e2\u0080\u0099s", True),
+        ("five\u00c2\u00a0euros", True),
+        ("\u00abIRM\u00c3\u00bb e CORA\u00c7\u00c3O", False),
+        ("\u00c2ge, \u00e2ge: 5 \u20ac", False),
+        ("caf\u00e9 \u201cquoted\u201d \u2019", False),
+    ],
+)
+def test_utf_8_that_was_decoded_as_something_else_is_seen(
+    tmp_path: Path, text: str, odd: bool
+) -> None:
+    rows = [{"text": "sound"}, {"text": text}, {"text": text, "n": 1}]
+    found = measured(jsonl(tmp_path / "a.jsonl", *rows))
+    assert counts(found) == ({"mojibake": 2} if odd else {})

@@ -142,6 +142,7 @@ def test_documentation_order_is_by_family() -> None:
         "objective",
         "watch",
         "dataset",
+        "answers",
         "tokenizer",
     ]
     assert [rule.info.family for rule in RULES] == sorted(

@@ -56,6 +56,28 @@ _MEDIA = re.compile(r"image|img|photo|picture|audio|wav|speech|video", re.IGNORE
 _CONTEXT_LENGTH = 1 << 16
 
 
+_GIVEN = frozenset({Shape.ANSWER, Shape.INSTRUCTION})
+_MOJIBAKE = re.compile(
+    r"(?<![A-Z\xc0-\xde])[\xc2\xc3][\x80-\xaa\xac-\xba\xbc-\xbf]|\xe2(?:\x80|\u20ac[\x80-\uffff])"
+)
+"""What the UTF-8 of accented letters, of quotation marks and dashes becomes when it is decoded as
+Latin-1 or Windows-1252: no word has such a capital before such a sign, but for one in capitals
+before a closing quotation mark."""
+_BEGINNINGS = "\xc2\xc3\xe2"
+
+
+def odd(text: str) -> bool:
+    """Whether a text holds NUL, U+FFFD, or what was decoded wrongly."""
+    if text.isascii():
+        return "\x00" in text
+    return "\x00" in text or "\ufffd" in text or is_mojibake(text)
+
+
+def is_mojibake(text: str) -> bool:
+    """Whether UTF-8 was decoded as something else."""
+    return any(map(text.__contains__, _BEGINNINGS)) and _MOJIBAKE.search(text) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How rows of one form are read. ``parts``: the fields whose texts, one below the other, are
@@ -75,9 +97,18 @@ class Plan:
         else:
             found = ["\n".join([row[name] for name in self.parts]) for row in rows]
         answers = [row[self.parts[-1]] for row in rows]
-        whole = "".join(found)
         sound = all(answers) and not any(map(str.isspace, answers))
-        return found if sound and "\x00" not in whole and "\ufffd" not in whole else None
+        return found if sound and not odd("".join(found)) else None
+
+    def given(self, rows: Sequence[Fields]) -> list[tuple[str, str]]:
+        """Prompt and answer of each; none where rows are not read by their parts, or have none."""
+        if self.shape not in _GIVEN or not self.parts:
+            return []
+        if len(self.parts) == 2:
+            first, last = self.parts
+            return [(row[first], row[last]) for row in rows]
+        *asked, last = self.parts
+        return [("\n".join([row[name] for name in asked]), row[last]) for row in rows]
 
 
 def recognise(row: Fields, text_field: str | None) -> Plan:
@@ -189,7 +220,7 @@ def _flattened(prompt: Any, answer: Any) -> tuple[str, str, tuple[Issue, ...]]:
 
 
 def _chat(name: str, row: Fields) -> Content:
-    return conversation(row[name])
+    return conversation(row[name], row.get("tools", row.get("functions")))
 
 
 def _preference(row: Fields) -> Content:

@@ -61,6 +61,8 @@ _TRAIN = frozenset({"train", "training"})
 _HELD_OUT = frozenset({"test", "valid", "validation", "val", "dev", "eval", "evaluation"})
 _FIRST = 16 << 20
 """Bytes of a first line that are looked at."""
+_HEAD = 256
+_PAGE = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype|html|\?xml)", re.IGNORECASE)
 _BLANK = 1000
 """Lines that may be blank before two that are not."""
 _STREAMED = frozenset(Form) - {Form.PARQUET, Form.ARROW}
@@ -147,6 +149,9 @@ def read(
     again how many of its bytes were taken."""
     try:
         form = _form(source)
+        if strange := _strange(source, form):
+            yield Fault(FaultCode.CORRUPT, source.artifact, strange, fatal=True)
+            return
         said(form)
         opened = watched(source.store.open(source.path), told)
         limits = _FORWARD if form in _STREAMED else LIMITS
@@ -182,6 +187,20 @@ def _form(source: Source) -> Form:
         return Form.JSON if _is_spread(first, next_begins) else form
     is_line = first.startswith(b"{") and first.endswith(b"}")
     return Form.JSON_LINES if is_line and next_begins == b"{" else Form.JSON
+
+
+def _strange(source: Source, form: Form) -> str:
+    """What lies there in the place of rows; empty where it may be rows. Raises StoreError."""
+    opened = source.store.open(source.path)
+    with contextlib.closing(decompressed(opened, source.artifact)) as stream:
+        head = stream.read(_HEAD)
+    if head.startswith(b"version https://git-lfs"):
+        return "a Git LFS pointer: git lfs pull gets the file"
+    if form is not Form.TEXT and _PAGE.match(head):
+        return "a page of HTML or XML, and no rows: what the server answered in the file's place"
+    if form not in (Form.PARQUET, Form.ARROW) and head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "UTF-16: loaders read UTF-8, which iconv -f UTF-16 -t UTF-8 makes of it"
+    return ""
 
 
 def _beginning(stream: BinaryIO) -> tuple[bytes, bytes]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 from trainproof.model.dataset import Dataset, Issue, Shape, Spot
 
+from .answers import Given
 from .classes import Classes
 from .forms import Form, Forms
 from .places import Counted, Issues, spot_at
 from .repeats import TELLING, Memory
 from .rows import Fields, Unusable
+from .shapes import is_mojibake, odd
 from .sources import Form as FileForm
 from .sources import Source, named
 from .targets import Supervision
@@ -46,6 +49,8 @@ class Survey:
         self._trained, self._held_out = Memory(), Memory()
         self._documents, self._lined = Counted(), Counted()
         self._classes = Classes()
+        self._given = Given()
+        self._calling = 0
         self._targets = Supervision(issues, ends)
         self._sample = sample
         self._rows = self._held = self._unusable = self._characters = self._files = 0
@@ -117,6 +122,9 @@ class Survey:
         self._memory.extend(texts, places, self._least)
         self._characters += sum(map(len, texts))
         self._count(len(texts))
+        assert self._source is not None
+        if not self._is_held_out and (given := form.plan.given(rows)):
+            self._given.extend(self._source.artifact, given, places)
         if form.label and not self._is_held_out:
             for place, fields in zip(places, rows, strict=True):
                 self._classes.add(form.label, fields, self._spot(place))
@@ -142,12 +150,20 @@ class Survey:
             self._memory.add(whole, place, self._least)
         if self._is_held_out:
             return
+        if content.answer is not None and not content.issues:
+            self._answered(content, place)
         if form.label:
             self._classes.add(form.label, fields, self._spot(place))
         if form.plan.shape is Shape.TOKENS:
             self._targets.add(fields, self._spot(place))
         elif self._sample is not None and text and not issues:
             self._sample.add(content, self._spot(place))
+
+    def _answered(self, content: Content, place: int) -> None:
+        assert self._source is not None
+        text, at = content.text, content.answer
+        given = text[: (at or 0) - 1], text[at:]
+        self._given.extend(self._source.artifact, (given,), (place,))
 
     def _spot(self, place: int) -> Spot:
         assert self._source is not None
@@ -158,10 +174,11 @@ class Survey:
         for issue in (*issues, *content.issues):
             if not (self._is_held_out and issue in _LEARNED):
                 self.issues.add(issue, self._spot(place))
-        if "\x00" in content.text:
-            self.issues.add(Issue.NUL, self._spot(place))
-        if "\ufffd" in content.text and Issue.ENCODING not in issues:
-            self.issues.add(Issue.REPLACEMENT, self._spot(place))
+        self._calling += content.calls
+        if odd(content.text):
+            for issue in _oddities(content.text):
+                if issue is Issue.NUL or Issue.ENCODING not in issues:
+                    self.issues.add(issue, self._spot(place))
 
     def found(self, name: str) -> Dataset:
         """What has come together; the tokenizer's part is added by who has one."""
@@ -181,8 +198,19 @@ class Survey:
             repeats=self._trained.repeats(),
             overlap=self._held_out.shared_with(self._trained) if self._held else None,
             labels=self._classes.found(),
+            answers=self._given.found(),
+            calling=self._calling or None,
             targets=self._targets.found(),
             documents=self._documents.tally(),
             lined=self._lined.tally(),
             signatures_dropped=self._forms.dropped,
         )
+
+
+def _oddities(text: str) -> Iterator[Issue]:
+    if "\x00" in text:
+        yield Issue.NUL
+    if "\ufffd" in text:
+        yield Issue.REPLACEMENT
+    if is_mojibake(text):
+        yield Issue.MOJIBAKE

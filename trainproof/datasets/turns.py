@@ -9,6 +9,8 @@ import orjson
 
 from trainproof.model.dataset import Issue
 
+from .tools import faults
+
 _ROLES = {
     "user": "user",
     "human": "user",
@@ -61,7 +63,7 @@ class Content(NamedTuple):
     """What one row says. ``text``: all of it, the prompt first. ``answer``: where in it the last
     answer begins, None where nothing is an answer. ``turns``: of a conversation. ``beside``: what
     else must be equal for two rows to be the same. ``parts``: the texts of the row by themselves,
-    where they are several."""
+    where they are several. ``calls``: whether tools are called."""
 
     text: str
     answer: int | None = None
@@ -69,11 +71,12 @@ class Content(NamedTuple):
     turns: tuple[Turn, ...] = ()
     beside: str = ""
     parts: tuple[str, ...] = ()
+    calls: bool = False
 
 
-def conversation(value: Any) -> Content:
+def conversation(value: Any, tools: Any = None) -> Content:
     """A list of turns, checked; also one that is spelled as JSON, for the sake of a table. What is
-    no list has no turns."""
+    no list has no turns. ``tools``: those that the row declares, as it does."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         value = _spelled(value)
     if value is None:
@@ -86,8 +89,11 @@ def conversation(value: Any) -> Content:
     issues += _roles(usable)
     if len(usable) == len(turns):  # what cannot be read may be an answer
         issues += _answers(usable)
+    amiss = faults(value[:_MOST], tools)
+    issues += amiss or ()
     text, answer = _joined(usable)
-    return Content(text, answer, tuple(issues), usable, parts=tuple(turn.text for turn in usable))
+    parts = tuple(turn.text for turn in usable)
+    return Content(text, answer, tuple(issues), usable, parts=parts, calls=amiss is not None)
 
 
 def _spelled(text: str) -> Any:

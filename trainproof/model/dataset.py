@@ -41,6 +41,7 @@ class Issue(StrEnum):
     SURROGATE = "surrogate"
     REPLACEMENT = "replacement"
     NUL = "nul"
+    MOJIBAKE = "mojibake"
     NOT_A_NUMBER = "not-a-number"
 
     BAD_TURN = "bad-turn"
@@ -49,6 +50,10 @@ class Issue(StrEnum):
     REPEATED_ROLE = "repeated-role"
     STARTS_ANSWERED = "starts-answered"
     ENDS_UNANSWERED = "ends-unanswered"
+
+    CALL_ARGUMENTS = "call-arguments"
+    CALL_UNKNOWN = "call-unknown"
+    CALL_UNDECLARED = "call-undeclared"
 
     NO_ANSWER = "no-answer"
     ALL_IGNORED = "all-ignored"
@@ -149,6 +154,20 @@ class Labels:
 
 
 @dataclass(frozen=True, slots=True)
+class Answers:
+    """Answers of training rows. ``most``: the beginning of the one that most rows give.
+    ``long``: answers of 20 characters or more; ``within``: of these, those that stand at the end
+    of their prompt as well."""
+
+    rows: int
+    most: str
+    most_rows: int
+    most_at: Spot
+    long: int = 0
+    within: Tally = Tally()
+
+
+@dataclass(frozen=True, slots=True)
 class Lengths:
     """What the tokenizer made of a sample of the rows. ``max_len``: in tokens, with where it
     comes from. ``rendered``: conversations that went through the template; ``closed``: those in
@@ -198,6 +217,9 @@ class Dataset:
     repeats: Repeats = Repeats()
     overlap: Overlap | None = None
     labels: Labels | None = None
+    answers: Answers | None = None
+    calling: int | None = None
+    """Conversations in which tools are called; None without any."""
     lengths: Lengths | None = None
     targets: Targets | None = None
     tokenizer: Tokenizer | None = None

@@ -36,6 +36,7 @@ from . import speech as speech
 from . import objective as objective
 from . import watch as watch
 from . import dataset as dataset
+from . import answers as answers
 from . import tokenizer as tokenizer
 
 # isort: on

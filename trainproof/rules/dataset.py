@@ -475,26 +475,41 @@ def _partial(data: Dataset) -> Iterator[Evidence]:
     needs={"data": Rows()},
     measures=COUNTED,
     doc=Doc(
-        measures="Half surrogate pairs, the replacement character U+FFFD and NUL in each text.",
+        measures="Half surrogate pairs, the replacement character U+FFFD and NUL in each text, and"
+        " letters that UTF-8 becomes when it is decoded as Latin-1 or Windows-1252.",
         means="The text was decoded wrongly somewhere: what was lost is not in the file any more."
         " Half a surrogate pair cannot be written as UTF-8, and tokenizers refuse it.",
         does_not_mean="That the rest of the row is wrong.",
-        guards=("Only the text of a row is looked at, and for surrogates all of it.",),
+        guards=(
+            "Only the text of a row is looked at, and for surrogates all of it.",
+            "Up to one row in a hundred, UTF-8 that was decoded as something else is a note: texts"
+            " about encodings, and pages of the web, hold some.",
+        ),
         references=("Unicode 15, section 5.22: U+FFFD replaces what cannot be decoded",),
     ),
     fires=Example("five rows were decoded wrongly", troubled(Issue.REPLACEMENT, 5, 8)),
     silent=_SOUND,
+    variants={"few": Variant(Level.INFO, _MESSAGE, _FIRST)},
     subject=SubjectKind.DATASET,
 )
-def broken_characters(data: Dataset) -> Outcome:
+def broken_characters(
+    data: Dataset,
+    *,
+    share: Annotated[
+        float, Bound("share", "rows of wrongly decoded UTF-8, up to which it is a note", 0.0, 1.0)
+    ] = 0.01,
+) -> Outcome:
     rows = data.rows + data.held_out
-    return settle(issues(data, rows, _UNICODE, {}), {"rows": rows})
+    few = data.issues.get(Issue.MOJIBAKE, Tally()).rows <= share * rows
+    found = issues(data, rows, _UNICODE, {Issue.MOJIBAKE: "few"} if few else {})
+    return settle(found, {"rows": rows})
 
 
 _UNICODE = {
     Issue.SURROGATE: "hold half a surrogate pair, which is no character",
     Issue.REPLACEMENT: "hold the replacement character U+FFFD",
     Issue.NUL: "hold a NUL character",
+    Issue.MOJIBAKE: "hold UTF-8 that was decoded as Latin-1 or Windows-1252 (é as Ã©)",
 }
 
 
