@@ -29,14 +29,15 @@ from trainproof.model.tensors import (
 )
 
 from .beside import Beside, Open, leaves
-from .checksum import crc32, joined_crc32
+from .checksum import joined_crc32
 from .draft import Draft, Item
 from .dtypes import DTYPES
 from .limits import LIMITS, Limits
+from .parts import Values, measured
 from .pickles.nodes import Call, Items, Node, Pairs, arguments, path_of
 from .roles import group_of
 from .safetensors import BadHeader, Span, read_header
-from .scan import combined, scan_of
+from .scan import combined
 from .source import Beat, Damage, Source
 from .torch_zip import read_torch_zip
 from .zipped import LOCAL
@@ -284,11 +285,8 @@ class _Chunks:
         start, nbytes = data + span.start, span.stop - span.start
         if self._draft.depth is not Depth.TENSORS:
             return _Part(chunk, None, None, None, nbytes)
-        scan, crc = scan_of(DTYPES[span.dtype]), 0
-        for piece in source.chunks(start, nbytes):
-            crc = crc32(piece, crc)
-            scan.add(piece)
-        return _Part(chunk, scan.stats(), crc, start, nbytes)
+        stats, crc = measured(source, Values(span.dtype, start, nbytes))
+        return _Part(chunk, stats, crc, start, nbytes)
 
     def _zipped(self, part: Source, chunk: _Chunk) -> _Part:
         draft = self._draft

@@ -24,7 +24,7 @@ from trainproof.model.tensors import (
 from .cursor import Cursor
 from .draft import Draft, Item
 from .dtypes import DTYPES
-from .scan import scan_of
+from .parts import Values, measured
 from .source import Damage
 
 _VERSIONS = (2, 3)
@@ -195,10 +195,7 @@ def _measured(draft: Draft, one: _Placed, data: int) -> TensorInfo:
     elif one.dtype not in DTYPES:
         unread = "quantised values are not measured"
     elif draft.values:
-        scan = scan_of(DTYPES[one.dtype])
-        for piece in draft.source.chunks(start, one.nbytes):
-            scan.add(piece)
-        stats = scan.stats()
+        stats, _ = measured(draft.source, Values(one.dtype, start, one.nbytes))
     return draft.tensor(
         TensorInfo(
             one.name,

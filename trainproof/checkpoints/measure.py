@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
 from trainproof.model.tensors import TensorStats
 
-from .checksum import crc32
+from .checksum import crc32, joined_crc32
 from .dtypes import DTYPES
 from .limits import LIMITS, Limits
-from .scan import combined, scan_of
+from .parts import PART, parts
+from .scan import combined, joined, scan_of
 from .source import Damage
 from .threads import LARGE, in_threads
 from .torch_objects import Tensor
 from .views import Block as Part
-from .views import Passing, Read, View, blocks, measure_blocks
+from .views import Passing, Read, View, blocks, measure_blocks, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Block:
 
     ``read``: random access, None where there is none (compressed). ``start``: their first byte
     in the file, None where they are not there as they are. ``shared``: whether other blocks may be
-    read meanwhile.
+    read meanwhile. ``stretch``: the pieces of some of the bytes, None where they come in one row.
     """
 
     size: int
@@ -34,6 +35,7 @@ class Block:
     read: Read | None
     start: int | None = None
     shared: bool = False
+    stretch: Callable[[int, int], Iterator[memoryview]] | None = None
 
 
 @dataclass(slots=True)
@@ -94,27 +96,58 @@ def measure(
         for view in tensor.views:
             views[view.storage].setdefault(view)
     large = [key for key, block in storages.items() if block.shared and block.size >= LARGE]
-    planned = (work.plan(key, storages[key], views.pop(key, ())) for key in large)
-    done = {one.key: one for one in in_threads(_Pass.run, planned, len(large))}
+    passes = (one for key in large for one in work.passes(key, storages[key], views.pop(key, ())))
+    count = sum(len(_cut(storages[key])) for key in large)
+    done: defaultdict[str, list[_Pass]] = defaultdict(list)
+    for one in in_threads(_Pass.run, passes, count):
+        done[one.key].append(one)
     for key, block in storages.items():
-        one = done.pop(key) if key in done else work.plan(key, block, views.pop(key, ())).run()
-        work.take(one)
+        if key not in done:
+            done[key] = [one.run() for one in work.passes(key, block, views.pop(key, ()))]
+        work.take(key, done.pop(key))
     for found in views.values():
         work.measured.unread.update(dict.fromkeys(found, "its storage is not in the file"))
     return work.measured
 
 
+def _cut(block: Block) -> list[tuple[int, int]]:
+    """The parts of a storage that are measured apart."""
+    return [(0, block.size)] if block.stretch is None else list(parts(block.size))
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What is to be found out about one storage: dense views with their first byte and the number
+    of their bytes, and those with gaps."""
+
+    views: tuple[View, ...]
+    dense: list[tuple[View, int, int]] = field(default_factory=list)
+    gapped: list[tuple[View, Iterator[Part], Read]] = field(default_factory=list)
+
+    def by_part(self) -> Mapping[int, Sequence[tuple[View, int, int]]]:
+        """The dense views by the number of each part that they have bytes in."""
+        found: defaultdict[int, list[tuple[View, int, int]]] = defaultdict(list)
+        for view, start, count in self.dense:
+            for number in range(start // PART, (start + max(count, 1) - 1) // PART + 1):
+                found[number].append((view, start, count))
+        return found
+
+
 @dataclass(slots=True)
 class _Pass:
-    """One storage: what is to be found out about it, and then what was."""
+    """A storage, or ``count`` bytes of it from ``start`` on: what is to be found out, and then
+    what was. ``stats`` of dense views are those of their elements that are here."""
 
     key: str
     views: tuple[View, ...]
     big: bool
+    start: int
+    count: int
     pieces: Iterator[memoryview] = field(default_factory=lambda: iter(()))
     passing: list[Passing] = field(default_factory=list)
     gapped: list[tuple[View, Iterator[Part], Read]] = field(default_factory=list)
     stats: dict[View, TensorStats] = field(default_factory=dict)
+    whole: dict[View, TensorStats] = field(default_factory=dict)
     crc: int = 0
     damage: Damage | None = None
 
@@ -123,10 +156,10 @@ class _Pass:
         if self.damage is not None:
             return self
         try:
-            self.crc = run(self.pieces, self.passing)
+            self.crc = run(self.pieces, self.passing, self.start)
             self.stats = {one.view: one.stats() for one in self.passing}
             for view, made, read in self.gapped:
-                self.stats[view] = measure_blocks(view, made, read, self.big)
+                self.whole[view] = measure_blocks(view, made, read, self.big)
         except Damage as damage:
             self.damage = damage
         self.passing, self.gapped = [], []
@@ -140,55 +173,79 @@ class _Work:
     budget: int
     limits: Limits
 
-    def plan(self, key: str, block: Block, views: Iterable[View]) -> _Pass:
-        """Decide what is read of one storage, as far as the budget goes."""
-        made = _Pass(key, tuple(views), self.big)
+    def passes(self, key: str, block: Block, views: Iterable[View]) -> Iterator[_Pass]:
+        """Decide what is read of one storage, as far as the budget goes; and its parts."""
+        plan = _Plan(tuple(views))
         if block.start is not None and not self.big:
             self.measured.starts[key] = block.start
-        for view in made.views:
-            self._sort(view, block, made)
+        for view in plan.views:
+            self._sort(view, block, plan)
         try:
-            made.pieces = block.pieces()
+            pieces = block.pieces()
         except Damage as damage:
-            made.damage = damage
-        return made
+            yield _Pass(key, plan.views, self.big, 0, block.size, damage=damage)
+            return
+        whole = block.stretch is None
+        cut, by_part = _cut(block), {} if whole else plan.by_part()
+        for number, (start, count) in enumerate(cut):
+            made = _Pass(key, plan.views, self.big, start, count, pieces)
+            if block.stretch is not None:
+                made.pieces = block.stretch(start, count)
+            for view, first, nbytes in plan.dense if whole else by_part.get(number, ()):
+                begin, end = max(first, start), min(first + nbytes, start + count)
+                made.passing.append(Passing(view, begin, max(end - begin, 0), self.big))
+            if not number:
+                made.gapped = plan.gapped
+            yield made
 
-    def _sort(self, view: View, block: Block, made: _Pass) -> None:
+    def _sort(self, view: View, block: Block, plan: _Plan) -> None:
         dense = view.dense() if view.elements else (0, 0)
         if view.elements and (view.last + 1) * view.itemsize > block.size:
             self.measured.unread[view] = "its bytes are not all in the file"
         elif dense is None:
-            self._sort_gapped(view, block, made)
+            self._sort_gapped(view, block, plan)
         elif dense[1] > self.budget:
             self.measured.unread[view] = "more overlapping views than the limit"
         else:
             self.budget -= dense[1]
-            made.passing.append(Passing(view, *dense, self.big))
+            plan.dense.append((view, *dense))
 
-    def _sort_gapped(self, view: View, block: Block, made: _Pass) -> None:
-        cost, parts = blocks(view, self.limits)
+    def _sort_gapped(self, view: View, block: Block, plan: _Plan) -> None:
+        cost, made = blocks(view, self.limits)
         if block.read is None:
             self.measured.unread[view] = "a view with gaps of a compressed storage"
         elif cost > self.budget:
             self.measured.unread[view] = "a view with more gaps than the limit"
         else:
             self.budget -= cost
-            made.gapped.append((view, parts, block.read))
+            plan.gapped.append((view, made, block.read))
 
-    def take(self, done: _Pass) -> None:
-        if done.damage is None:
-            self.measured.crcs[done.key] = done.crc
-            self.measured.stats.update(done.stats)
-        else:
-            self.measured.broken[done.key] = done.damage
-            self.measured.unread.update(dict.fromkeys(done.views, done.damage.what))
+    def take(self, key: str, done: Sequence[_Pass]) -> None:
+        """What was found out about one storage, in the order of its parts."""
+        first, *others = done
+        damage = next((one.damage for one in done if one.damage is not None), None)
+        if damage is not None:
+            self.measured.broken[key] = damage
+            self.measured.unread.update(dict.fromkeys(first.views, damage.what))
+            return
+        crc, stats = first.crc, first.stats
+        for one in others:
+            crc = joined_crc32(crc, one.crc, one.count)
+            for view, more in one.stats.items():
+                stats[view] = joined(stats[view], more) if view in stats else more
+        self.measured.crcs[key] = crc
+        self.measured.stats.update((view, shown(view, one)) for view, one in stats.items())
+        self.measured.stats.update(first.whole)
 
 
-def run(pieces: Iterator[memoryview], passing: list[Passing]) -> int:
-    """Show every piece to the views that it belongs to; the checksum of all. Raises Damage."""
+def run(pieces: Iterator[memoryview], passing: list[Passing], start: int = 0) -> int:
+    """Show every piece to the views that it belongs to; the checksum of all. Raises Damage.
+
+    ``start``: where in the storage the first piece begins.
+    """
     waiting = sorted(passing, key=lambda one: one.start, reverse=True)
     active: list[Passing] = []
-    at = crc = 0
+    at, crc = start, 0
     for piece in pieces:
         crc = crc32(piece, crc)
         end = at + len(piece)

@@ -9,7 +9,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from trainproof.model.data import FaultCode
 from trainproof.model.tensors import (
@@ -20,17 +19,14 @@ from trainproof.model.tensors import (
     Presence,
     Scalar,
     TensorInfo,
-    TensorStats,
 )
 
-from .checksum import crc32
 from .draft import Draft, Item
 from .dtypes import DTYPES
 from .limits import LIMITS, Limits
+from .parts import Measured, Values, all_measured
 from .roles import group_of
-from .scan import scan_of
 from .source import Damage, Source
-from .threads import LARGE, in_threads
 
 _LENGTH = 8
 
@@ -249,29 +245,15 @@ def _obstacle(header: Header, span: Span, size: int, overlapping: bool) -> str:
     return "its bytes may be those of another tensor" if overlapping else ""
 
 
-_Values = tuple[TensorStats, int]
-"""Statistics and checksum of one tensor."""
-
-
-def _values(draft: Draft, header: Header, spans: Sequence[Span]) -> dict[str, _Values]:
+def _values(draft: Draft, header: Header, spans: Sequence[Span]) -> dict[str, Measured]:
     """By name."""
-    measure = partial(_measure, draft.source, header.data)
-    large = [span for span in spans if draft.source.shared and span.stop - span.start >= LARGE]
-    names = (span.name for span in large)
-    made = dict(zip(names, in_threads(measure, large, len(large)), strict=True))
-    return {span.name: made.get(span.name) or measure(span) for span in spans}
-
-
-def _measure(source: Source, data: int, span: Span) -> _Values:
-    scan, crc = scan_of(DTYPES[span.dtype]), 0
-    for piece in source.chunks(data + span.start, span.stop - span.start):
-        crc = crc32(piece, crc)
-        scan.add(piece)
-    return scan.stats(), crc
+    several = [Values(one.dtype, header.data + one.start, one.stop - one.start) for one in spans]
+    made = all_measured(draft.source, several)
+    return {span.name: values for span, values in zip(spans, made, strict=True)}
 
 
 def _tensor(
-    draft: Draft, header: Header, span: Span, unread: str, values: _Values | None
+    draft: Draft, header: Header, span: Span, unread: str, values: Measured | None
 ) -> TensorInfo:
     there = draft.source.size - header.data
     presence = Presence.WHOLE

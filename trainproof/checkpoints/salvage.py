@@ -100,6 +100,7 @@ def _block(source: Source, start: int, size: int) -> Block:
         lambda: source.chunks(start, size),
         lambda at, count: source.read(start + at, count),
         shared=source.shared,
+        stretch=(lambda at, count: source.chunks(start + at, count)) if source.shared else None,
     )
 
 

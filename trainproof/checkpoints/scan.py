@@ -311,6 +311,14 @@ def combined(first: TensorStats, second: TensorStats) -> TensorStats:
     )
 
 
+def joined(first: TensorStats, second: TensorStats) -> TensorStats:
+    """The statistics of the elements of the first, followed by those of the second."""
+    place = first.first_nonfinite
+    if place is None and second.first_nonfinite is not None:
+        place = first.elements + second.first_nonfinite
+    return replace(combined(first, second), first_nonfinite=place)
+
+
 def _of(choose: Any, first: Number | None, second: Number | None) -> Number | None:
     known = [value for value in (first, second) if value is not None]
     chosen: Number | None = choose(known) if known else None

@@ -12,6 +12,7 @@ from trainproof.model.tensors import Defect, DefectCode, Kind, Presence, TensorI
 from .checksum import crc32
 from .draft import Draft
 from .dtypes import DTYPES
+from .parts import Values, measured
 from .roles import group_of
 from .scan import scan_of
 from .source import Damage, Source
@@ -43,8 +44,8 @@ def info_of(draft: Draft, one: Stretch, source: Source, unread: str = "") -> Ten
         unread = _unfit(draft, one)
     stats = crc = None
     if draft.values and not unread:
-        pieces = source.chunks(one.start, one.nbytes, draft.limits.chunk)
-        stats, crc = _measured(one, pieces)
+        values = Values(one.dtype, one.start, one.nbytes, one.big_endian)
+        stats, crc = measured(source, values, draft.limits.chunk)
     here = stats is not None and source is draft.source and not one.big_endian
     place = source.base + one.start if here else None
     return listed(draft, one, unread, presence, stats=stats, crc=crc, place=place)
@@ -52,16 +53,11 @@ def info_of(draft: Draft, one: Stretch, source: Source, unread: str = "") -> Ten
 
 def listed_with(draft: Draft, one: Stretch, pieces: Iterable[memoryview | bytes]) -> TensorInfo:
     """The tensor, measured by its bytes, which come from anywhere. Raises what these do."""
-    stats, crc = _measured(one, pieces)
-    return listed(draft, one, "", stats=stats, crc=crc)
-
-
-def _measured(one: Stretch, pieces: Iterable[memoryview | bytes]) -> tuple[TensorStats, int]:
     scan, crc = scan_of(DTYPES[one.dtype], one.big_endian), 0
     for piece in pieces:
         crc = crc32(piece, crc)
         scan.add(piece)
-    return scan.stats(), crc
+    return listed(draft, one, "", stats=scan.stats(), crc=crc)
 
 
 def listed(

@@ -135,6 +135,7 @@ def _block(draft: Draft, start: int, size: int) -> Block:
         lambda at, count: source.read(start + at, count),
         start,
         source.shared,
+        (lambda at, count: source.chunks(start + at, count, chunk)) if source.shared else None,
     )
 
 

@@ -228,6 +228,9 @@ def _block(archive: Archive, entry: Entry) -> Block:
     def read(at: int, count: int) -> bytes:
         return source.read(entry.start + at, count)
 
+    def stretch(at: int, count: int) -> Iterator[memoryview]:
+        return source.chunks(entry.start + at, count, archive.limits.chunk)
+
     stored = entry.method == STORED
     return Block(
         entry.size,
@@ -235,6 +238,7 @@ def _block(archive: Archive, entry: Entry) -> Block:
         read if stored else None,
         entry.start if stored else None,
         source.shared,
+        stretch if stored and source.shared else None,
     )
 
 

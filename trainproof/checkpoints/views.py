@@ -168,8 +168,14 @@ def _picked(data: bytes, block: Block, itemsize: int) -> bytes:
     return np.lib.stride_tricks.as_strided(array, shape, strides, writeable=False).tobytes()
 
 
+def shown(view: View, stats: TensorStats) -> TensorStats:
+    """The statistics of a dense view, from those of the elements of the storage that it covers."""
+    stats = repeated(stats, view.times)
+    return stats if view.in_order() else replace(stats, first_nonfinite=None)
+
+
 class Passing:
-    """A dense view that is measured while its storage passes by in pieces."""
+    """``count`` bytes of a dense view, which are measured while its storage passes by in pieces."""
 
     __slots__ = ("scan", "start", "stop", "view")
 
@@ -184,5 +190,5 @@ class Passing:
             self.scan.add(piece[first:last])
 
     def stats(self) -> TensorStats:
-        stats = repeated(self.scan.stats(), self.view.times)
-        return stats if self.view.in_order() else replace(stats, first_nonfinite=None)
+        """Of the elements of the storage, whatever the view makes of them."""
+        return self.scan.stats()
