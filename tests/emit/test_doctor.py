@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
+
 from tests.support.report import LOG, finding, report, series, subject, unreadable
 from trainproof.emit.doctor import LIMITS, PASSED_IN_FULL, doctor
 from trainproof.model.outcome import Skip
@@ -108,7 +110,8 @@ def test_many_applications_of_a_rule_are_counted() -> None:
     detail = made.checks.details["TP-NAN"]
     clean = detail.applications[0]
     absent = Application("not-checked", "x", 0, "need-too-short", {"points": 1})
-    several = replace(detail, applications=(*[replace(clean, segment=1)] * 8, absent))
+    again = msgspec.structs.replace(clean, segment=1)
+    several = msgspec.structs.replace(detail, applications=(*[again] * 8, absent))
     checks = replace(made.checks, details={**made.checks.details, "TP-NAN": several})
     told = text(report(replace(made, checks=checks)))
     assert "      loss (attempt 2): points=10\n" in told

@@ -58,7 +58,7 @@ def test_order_of_the_runs_does_not_change_what_ranks_them(name: str) -> None:
 def test_importing_the_table_loads_no_format_library() -> None:
     script = (
         "import sys, trainproof.emit;"
-        "print([m for m in ('sarif_om', 'junit_xml', 'orjson', 'msgspec') if m in sys.modules])"
+        "print([m for m in ('sarif_om', 'junit_xml', 'orjson') if m in sys.modules])"
     )
     made = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

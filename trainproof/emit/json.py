@@ -9,17 +9,16 @@ from itertools import chain
 from typing import Any
 
 import msgspec
-import orjson
 
 from trainproof.model.outcome import Value
 from trainproof.model.report import SCHEMA_VERSION, Report, SubjectReport
 
 from .schema import report_schema
-from .view import json_number, safe
+from .view import INT64, json_number, safe
 
 __all__ = ["ReportError", "parse_report", "report_json", "report_schema"]
 
-_LAYOUT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class ReportError(ValueError):
@@ -35,21 +34,29 @@ def report_json(report: Report) -> bytes:
     declaration, keys of mappings sorted.
 
     ``publish`` leaves nothing that JSON cannot spell. Where there is something all the same,
-    it is spelled here: orjson would write NaN as null, and lose the evidence.
+    it is spelled here: the encoder would write NaN as null, and lose the evidence.
     """
-    if all(map(math.isfinite, _floats(report))):
+    if all(map(_is_plain, chain.from_iterable(map(_values, report.reports)))):
         try:
-            return orjson.dumps(report, option=_LAYOUT | orjson.OPT_SORT_KEYS)
-        except orjson.JSONEncodeError:  # a lone surrogate, or an integer beyond 64 bits
+            return _indented(_encode(report))
+        except UnicodeEncodeError:  # a lone surrogate
             pass
-    return orjson.dumps(_spelled(report), option=_LAYOUT)
+    return _indented(msgspec.json.encode(_spelled(report)))
 
 
-def _floats(report: Report) -> Iterator[float]:
-    for values in chain.from_iterable(map(_values, report.reports)):
-        for value in values:
-            if isinstance(value, float):
-                yield value
+def _indented(document: bytes) -> bytes:
+    return msgspec.json.format(document, indent=2) + b"\n"
+
+
+def _is_plain(values: Iterable[Value]) -> bool:
+    """Whether JSON has a form for each, which readers in other languages take: none is longer than
+    64 bits."""
+    for value in values:
+        if type(value) is float and not math.isfinite(value):
+            return False
+        if type(value) is int and value not in INT64:
+            return False
+    return True
 
 
 def _values(subject: SubjectReport) -> Iterator[Iterable[Value]]:
@@ -70,6 +77,8 @@ def _values(subject: SubjectReport) -> Iterator[Iterable[Value]]:
 def _spelled(value: Any) -> Any:
     if is_dataclass(value):
         return {one.name: _spelled(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, msgspec.Struct):
+        return {name: _spelled(item) for name, item in msgspec.structs.asdict(value).items()}
     if isinstance(value, str):
         return safe(value)
     if isinstance(value, Mapping):

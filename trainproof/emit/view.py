@@ -28,7 +28,8 @@ from trainproof.model.text import printable, spell
 
 NAMED_RULES = 8
 """Rule ids that a sentence about a hole names before it says how many more there are."""
-_INT64 = range(-(2**63), 2**64)
+INT64 = range(-(2**63), 2**64)
+"""Integers that orjson, and most readers of JSON, can hold."""
 _LEVELS = tuple(Level)
 _CURVE_ROLES = (Role.LOSS, Role.REWARD, Role.METRIC)
 _OWED = frozenset({str(Owner.TOOL), str(Owner.FILE)})
@@ -46,7 +47,7 @@ def safe(text: str) -> str:
 def json_number(value: float) -> Number:
     """``value`` as orjson can write it: it writes NaN as null and refuses longer integers."""
     if isinstance(value, int):
-        return value if value in _INT64 else str(value)
+        return value if value in INT64 else str(value)
     return spell(value)
 
 

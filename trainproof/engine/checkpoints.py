@@ -99,7 +99,7 @@ def judge_checkpoint(
         view = replace(view, checkpoint=saved)
     if references:
         view = replace(view, drift=drift_of(task, saved, references[0], settings, progress))
-    judged = tuple(cells_of(task, settings, view, progress))
+    judged = cells_of(task, settings, view, progress)
     progress.at(Phase.ASSEMBLING)
     return RunResult(
         cells=judged,

@@ -37,6 +37,17 @@ def evaluate(rule: Rule, view: RunView, overrides: Mapping[str, Value]) -> Cell:
     Anything but Clean or Fired is NOT_CHECKED: an exception, None or undeclared measures
     become ``checker-failed``, never a verdict.
     """
+    with silent():
+        return cell_of(rule, view, overrides)
+
+
+def silent() -> np.errstate:
+    """Where rules are asked: values come from logs, and overflow is normal."""
+    return np.errstate(all="ignore")
+
+
+def cell_of(rule: Rule, view: RunView, overrides: Mapping[str, Value]) -> Cell:
+    """``evaluate`` for who asks many rules, and is ``silent`` once."""
     if view.regime in rule.info.regimes:
         return not_checked(rule.info.id, Skip.REGIME, {"regime": str(view.regime)})
     places = _places(rule, view)
@@ -44,8 +55,7 @@ def evaluate(rule: Rule, view: RunView, overrides: Mapping[str, Value]) -> Cell:
         missing = absent(view, rule.spreader.roles[0] if rule.spreader else None)
         return not_checked(rule.info.id, missing.skip, missing.detail)
     thresholds = rule.thresholds(overrides)
-    with np.errstate(all="ignore"):  # values come from logs: overflow is normal
-        return _cell(rule, [_apply(rule, place, unfit, thresholds) for place, unfit in places])
+    return _cell(rule, [_apply(rule, place, unfit, thresholds) for place, unfit in places])
 
 
 def _places(rule: Rule, view: RunView) -> Sequence[tuple[Place, Missing | None]]:
@@ -126,8 +136,8 @@ def _failed(place: Place, why: str) -> Application:
 
 def _cell(rule: Rule, told: Sequence[_Applied]) -> Cell:
     """Fired if any application fired; else what failed; else clean if any is; else the skip."""
-    checks = tuple(check for check, _ in told)
-    hits = tuple(hit for _, found in told for hit in found)
+    checks = tuple([check for check, _ in told])
+    hits = tuple([hit for _, found in told for hit in found])
     if hits:
         return Cell(rule.info.id, State.FIRED, None, checks, hits)
     skips = [Skip(one.skip) for one in checks if one.skip is not None]

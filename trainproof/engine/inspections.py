@@ -41,7 +41,7 @@ def judge_inspected(task: Task, settings: Settings, progress: Progress) -> RunRe
     progress.at(Phase.ASSEMBLING)
     faults = (*task.known_faults, *found.faults)
     view = RunView(task.run.id, faults=faults, inspected=found.subject)
-    judged = tuple(cells_of(task, settings, view, progress))
+    judged = cells_of(task, settings, view, progress)
     progress.at(Phase.ASSEMBLING)
     status = "unread" if found.subject is None else "read"
     return RunResult(

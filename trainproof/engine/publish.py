@@ -12,7 +12,6 @@ from trainproof.model.outcome import (
     Cell,
     Hit,
     Level,
-    Owner,
     Public,
     Skip,
     State,
@@ -156,38 +155,35 @@ def _finding(info: RuleInfo, hit: Hit) -> Finding:
     )
 
 
-def _checks(cells: Iterable[Cell]) -> Checks:
-    cells = tuple(cells)
-    states = {cell.rule: str(_public(cell)) for cell in cells}
-    counts = Counter(states.values())
-    ran = tuple(cell.rule for cell in cells if cell.skip is None)
+def _checks(cells: Sequence[Cell]) -> Checks:
+    states = {cell.rule: _COVERAGE[cell.skip] for cell in cells}
+    ran = tuple([cell.rule for cell in cells if cell.skip is None])
     return Checks(
         ran=ran,
         skipped={c.rule: SKIPS[c.skip].reason for c in cells if c.skip is not None},
         coverage=CoverageBlock(
             schema=COVERAGE_SCHEMA,
             states=states,
-            counts=dict(sorted(counts.items())),
+            counts=dict(sorted(Counter(states.values()).items())),
             total=len(cells),
             checked=len(ran),
             checked_pct=round(100 * len(ran) / len(cells), 1) if cells else 0.0,
         ),
-        details={cell.rule: _detail(cell) for cell in cells},
+        details={
+            cell.rule: CheckDetail(cell.state, cell.skip, _OWNERS[cell.skip], cell.checks)
+            for cell in cells
+        },
     )
 
 
-def _public(cell: Cell) -> Public:
-    return Public.CHECKED if cell.skip is None else SKIPS[cell.skip].public
-
-
-def _detail(cell: Cell) -> CheckDetail:
-    owner: Owner | None = None if cell.skip is None else SKIPS[cell.skip].owner
-    return CheckDetail(
-        state=str(cell.state),
-        skip=None if cell.skip is None else str(cell.skip),
-        owner=None if owner is None else str(owner),
-        applications=cell.checks,
-    )
+_COVERAGE: Mapping[Skip | None, str] = {
+    None: str(Public.CHECKED),
+    **{skip: str(info.public) for skip, info in SKIPS.items()},
+}
+_OWNERS: Mapping[Skip | None, str | None] = {
+    None: None,
+    **{skip: str(info.owner) for skip, info in SKIPS.items()},
+}
 
 
 def _facts(facts: Facts) -> dict[str, Value] | None:

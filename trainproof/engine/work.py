@@ -44,7 +44,7 @@ from trainproof.stores.interface import StoreError
 
 from .beacon import Phase
 from .cells import not_checked
-from .evaluate import evaluate
+from .evaluate import cell_of, silent
 
 _ERROR_LENGTH = 500
 INSPECTED = frozenset(
@@ -98,7 +98,7 @@ def judge(
     tags = {tag: role for role, tag in settings.tags}
     view = assemble(task.run.id, readings, task.known_faults, tags)
     view = replace(view, baselines=baselines, kept=task.kept)
-    cells = tuple(cells_of(task, settings, view, progress))
+    cells = cells_of(task, settings, view, progress)
     progress.at(Phase.ASSEMBLING)
     return RunResult(
         cells=cells,
@@ -258,15 +258,17 @@ def _entry(reading: Reading) -> ArtifactEntry:
 # --- checking -------------------------------------------------------------------------------
 
 
-def cells_of(task: Task, settings: Settings, view: RunView, progress: Progress) -> Iterator[Cell]:
+def cells_of(task: Task, settings: Settings, view: RunView, progress: Progress) -> tuple[Cell, ...]:
     """One cell per selected rule, in their order; rules that killed a worker are not re-run."""
     lost = {id: not_checked(id, skip, {"detail": detail}) for id, skip, detail in task.lost_rules}
-    for number, id in enumerate(settings.rules_of(task)):
-        if id in lost:
-            yield lost[id]
-            continue
-        progress.at(Phase.CHECKING, number)
-        yield evaluate(REGISTRY[id], view, settings.thresholds.get(id, {}))
+    cells: list[Cell] = []
+    with silent():
+        for number, id in enumerate(settings.rules_of(task)):
+            if id not in lost:
+                progress.at(Phase.CHECKING, number)
+            overrides = settings.thresholds.get(id, {})
+            cells.append(lost.get(id) or cell_of(REGISTRY[id], view, overrides))
+    return tuple(cells)
 
 
 # --- summaries ------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
+import msgspec
+
 from .outcome import Application, Level, Value
 
 SCHEMA_VERSION = 4
@@ -79,8 +81,7 @@ class Finding:
     last_step: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CheckDetail:
+class CheckDetail(msgspec.Struct, frozen=True):
     """One cell of the subject x rule matrix, in full."""
 
     state: str

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from functools import lru_cache
+from math import isfinite, isnan
 
 import numpy as np
 
-from .data import Floats
+from .data import Floats, Ints
 from .outcome import Value
 from .report import Number
 
@@ -34,22 +35,27 @@ def _spelled(char: str) -> str:
 
 def spell(value: float) -> Number:
     """The number itself, or the word for one that JSON lacks."""
-    if math.isfinite(value):
+    if isfinite(value):
         return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def spell_values(values: Mapping[str, Value]) -> dict[str, Value]:
     """A measured mapping in the form in which it is published: Python's own numbers, also where
     numpy's scalars passed for them."""
-    return {name: value if type(value) is int else _public(value) for name, value in values.items()}
+    return {
+        name: value
+        if type(value) is int or (type(value) is float and isfinite(value))
+        else _public(value)
+        for name, value in values.items()
+    }
 
 
 def _public(value: Value) -> Value:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
-        return value if math.isfinite(value) else spell(value)
+        return spell(value)
     return printable(value) if isinstance(value, str) else value
 
 
@@ -58,16 +64,25 @@ def curve(values: Floats, width: int = 24) -> str:
 
     Each bucket shows its mean; the scale is linear between the least and the greatest mean.
     """
-    count = len(values)
-    if not count:
+    if not len(values):
         return ""
-    width = min(width, count)
-    edges = np.arange(width + 1) * count // width
+    starts, sizes = _buckets(len(values), min(width, len(values)))
     with np.errstate(all="ignore"):
-        means = np.add.reduceat(values, edges[:-1]) / np.diff(edges)
+        means = np.add.reduceat(values, starts) / sizes
         finite = np.isfinite(means)
-        low = means[finite].min(initial=np.inf)
-        span = means[finite].max(initial=-np.inf) - low
+        low = means.min(where=finite, initial=np.inf)
+        span = means.max(where=finite, initial=-np.inf) - low
         level = (means - low) / span * len(BARS) if 0 < span < np.inf else means * 0
-    heights = np.where(finite, np.minimum(level, len(BARS) - 1), -1).tolist()
-    return "".join(GAP if height < 0 else BARS[int(height)] for height in heights)
+        heights = np.where(finite, np.minimum(level, len(BARS) - 1), len(BARS)).astype(np.uint8)
+    return heights.tobytes().decode("latin-1").translate(_PICTURE)
+
+
+_PICTURE = dict(enumerate((*BARS, GAP)))
+"""What stands for a height; for one above all of them, the gap."""
+
+
+@lru_cache(64)
+def _buckets(count: int, width: int) -> tuple[Ints, Ints]:
+    """Where each bucket begins, and how many values it holds."""
+    edges = np.arange(width + 1) * count // width
+    return edges[:-1], np.diff(edges)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints
 
+import msgspec
 import numpy as np
 
 from trainproof.model.data import Attempt, Facts, FaultCode, Regime, Role, RunView, Series, Split
@@ -33,16 +34,14 @@ class DeclarationError(TypeError):
     """A rule was declared wrongly. Raised at import, so no run ever starts with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(msgspec.Struct, frozen=True):
     """A need that could not be bound, with the typed reason and its numbers."""
 
     skip: Skip
     detail: Mapping[str, Value]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class Place(msgspec.Struct, frozen=True, eq=False):
     """Where a rule is applied: a view, one attempt of it and, for series rules, one series."""
 
     view: RunView
