@@ -42,6 +42,7 @@ from .statistics import (
     profile,
     screen,
     stretches,
+    tail_of,
 )
 
 _NAN = float("nan")
@@ -214,7 +215,7 @@ def frozen_evaluation(
     ] = 20.0,
 ) -> Outcome:
     last = float(loss.values[-1])
-    frozen = stretches(loss.values == last).tail
+    frozen = tail_of(loss.values == last)
     measured: dict[str, Value] = {"points": len(loss), "frozen": frozen, "value": last}
     if frozen < min(evaluations, len(loss)):
         return Clean(measured)

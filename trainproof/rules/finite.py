@@ -195,15 +195,18 @@ def hidden_nonfinite(
     rows = len(both.here)
     if not rows or not _filters(framework):
         return Undecided({"rows": rows, "framework": framework}, Skip.NEED_DEGENERATE)
-    hidden = ~np.isfinite(grad.values[both.here]) & np.isfinite(loss.values[both.there])
-    runs = stretches(hidden & (grad.steps[both.here] > SETTLING_STEPS))
     measured: dict[str, Value] = {
         "rows": rows,
-        "hidden": int(np.count_nonzero(hidden)),
-        "longest": runs.longest,
+        "hidden": 0,
+        "longest": 0,
         "loss_name": loss.tag,
         "framework": framework,
     }
+    if not screen(grad).nonfinite:
+        return Clean(measured)
+    hidden = ~np.isfinite(grad.values[both.here]) & np.isfinite(loss.values[both.there])
+    runs = stretches(hidden & (grad.steps[both.here] > SETTLING_STEPS))
+    measured |= {"hidden": int(np.count_nonzero(hidden)), "longest": runs.longest}
     if runs.longest < in_a_row:
         return Clean(measured)
     at = int(np.argmax(runs.lengths))

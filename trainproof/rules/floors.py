@@ -15,7 +15,7 @@ from .coupling import Coupling, coupling
 from .examples import falling, series, view
 from .interface import Bound, Companions, Declared, Each, Example, Which, rule, where
 from .shape import on_same_data
-from .statistics import median, screen, stretches
+from .statistics import median, screen, tail_of
 
 GAMES = (Regime.REINFORCEMENT, Regime.ADVERSARIAL)
 
@@ -86,7 +86,7 @@ def clamped(
     if clamp is None:
         return Clean(measured)
     bound = CLAMPS[clamp]
-    tail = stretches(np.abs(loss.values - bound) <= EXACTLY * bound).tail
+    tail = tail_of(np.abs(loss.values - bound) <= EXACTLY * bound)
     measured |= {"tail": tail, "clamp": clamp}
     if tail < in_a_row:
         return Undecided(measured)

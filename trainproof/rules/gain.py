@@ -22,7 +22,7 @@ from .shape import (
     on_same_data,
     rose,
 )
-from .statistics import counting_error, median, median_of_three, profile, screen, stretches
+from .statistics import counting_error, median, median_of_three, profile, screen, tail_of
 
 GAMES = (Regime.REINFORCEMENT, Regime.ADVERSARIAL)
 RISEN = 1.1
@@ -420,7 +420,7 @@ def metric_zero(
 ) -> Outcome:
     rate = metric.identity.base in ERROR_RATES
     worst = float(metric.values[-1]) if rate else 0.0
-    zeros = stretches(metric.values == worst).tail
+    zeros = tail_of(metric.values == worst)
     measured: dict[str, Value] = {"points": len(metric), "zeros": zeros}
     if not higher_is_better(metric) and not rate:
         return Undecided(measured, Skip.NEED_DEGENERATE)

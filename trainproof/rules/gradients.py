@@ -1,6 +1,7 @@
 """The size of the gradients."""
 
 import math
+from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
@@ -18,6 +19,8 @@ from .statistics import (
     NORMAL_MAD,
     Mask,
     block_medians,
+    course,
+    deviation,
     measure,
     median,
     printed_quantum,
@@ -25,6 +28,7 @@ from .statistics import (
     screen,
     shared_steps,
     stretches,
+    tail_of,
 )
 
 LOSSES = Companions(Role.LOSS, Split.TRAIN)
@@ -106,12 +110,12 @@ def zero_gradient(
         float, Bound("printed units", "a level before that rounding could hide", ge=0)
     ] = 10.0,
 ) -> Outcome:
-    zero = grad.values == 0
-    zeros = int(np.count_nonzero(zero))
+    zeros = len(grad) - int(np.count_nonzero(grad.values))
     measured: dict[str, Value] = {"points": len(grad), "zeros": zeros}
     if zeros == len(grad):
         return _all_zero(grad, others, losses, measured)
-    tail = stretches(zero).tail
+    zero = grad.values == 0
+    tail = tail_of(zero)
     measured["tail"] = tail
     if tail < in_a_row:
         return Clean(measured)
@@ -226,7 +230,7 @@ def gradient_spike(
         "scatter": scatter,
     }
     if longest < in_a_row and count < max(2.0, share * judged):
-        return Clean(measured) if finite.all() else Undecided(measured, Skip.NOT_FINITE)
+        return Clean(measured) if len(values) == len(grad) else Undecided(measured, Skip.NOT_FINITE)
     rows = np.flatnonzero(mask)
     at = int(rows[np.argmax(values[rows])])
     places = np.flatnonzero(finite)
@@ -241,7 +245,7 @@ def gradient_spike(
 def _scatter(values: Floats, around: Floats) -> float:
     positive = (values > 0) & (around > 0)
     logs = np.log(values[positive] / around[positive])
-    return NORMAL_MAD * median(np.abs(logs - median(logs))) if len(logs) else 0.0
+    return NORMAL_MAD * deviation(logs) if len(logs) else 0.0
 
 
 def _above(values: Floats, limit: float, around: Floats) -> Mask:
@@ -254,10 +258,10 @@ def _around(values: Floats) -> Floats:
     """For each row the median of up to five neighbouring blocks' medians, its own included."""
     blocks = min(MOST_BLOCKS, len(values) // 4)
     edges = tuple(len(values) * i // blocks for i in range(blocks + 1))
-    with_ends = np.clip(np.arange(-2, blocks + 2), 0, blocks - 1)
-    padded = block_medians(values, edges)[with_ends]
-    near = np.sort(np.stack([padded[i : i + blocks] for i in range(5)]), axis=0)[2]
-    return np.repeat(near, np.diff(edges))
+    levels = block_medians(values, edges).tolist()
+    padded = [levels[0], levels[0], *levels, levels[-1], levels[-1]]
+    near = [sorted(padded[at : at + 5])[2] for at in range(blocks)]
+    return np.repeat(near, [stop - begin for begin, stop in pairwise(edges)])
 
 
 @rule(
@@ -339,7 +343,8 @@ def gradient_growth(
     measured["range"] = highest / lowest
     if highest < min(least, slow) * lowest:
         return Clean(measured)
-    seen = measure(np.log(values))
+    logs = np.log(values)
+    seen = course(logs)
     growth = seen.last - seen.first
     measured |= {
         "first": float(np.exp(seen.first)),
@@ -349,7 +354,7 @@ def gradient_growth(
     }
     fast = growth >= np.log(least) and seen.p_rise <= likely
     steady = growth >= np.log(slow) and seen.p_rise < certain
-    if not (fast or steady) or growth <= 3 * seen.error:
+    if not (fast or steady) or growth <= 3 * measure(logs).error:
         return Clean(measured)
     loss = first_improved(losses)
     if loss is not None:
@@ -431,7 +436,7 @@ def gradient_constant(
     ] = 1e-3,
 ) -> Outcome:
     value = float(grad.values[-1])
-    frozen = stretches(grad.values == value).tail
+    frozen = tail_of(grad.values == value)
     clip = "not declared" if facts.max_grad_norm is None else facts.max_grad_norm
     measured: dict[str, Value] = {
         "points": len(grad),

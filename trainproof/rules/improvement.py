@@ -28,7 +28,7 @@ from .statistics import (
     printed_quantum,
     profile,
     screen,
-    stretches,
+    tail_of,
 )
 
 TREND = 0.05
@@ -551,7 +551,7 @@ def no_sample_gain(
     early = float(metric.steps[0] / metric.steps[-1]) if metric.steps[-1] > 0 else 1.0
     measured |= {"last": median(values[-3:]), "best": float(values[int(costs.argmin())])}
     measured |= {"kept": kept, "first_at": early}
-    frozen = stretches(values == values[-1]).tail
+    frozen = tail_of(values == values[-1])
     if frozen >= max(STUCK, len(values) / 2) or frozen == len(values):
         return _frozen(metric, frozen, measured)
     reached = float(median_of_three(costs).min())

@@ -14,6 +14,7 @@ from trainproof.model.data import (
     Fault,
     FaultCode,
     Floats,
+    Ints,
     Regime,
     Rewind,
     Role,
@@ -36,7 +37,7 @@ from trainproof.model.rule import Doc, Variant
 
 from .examples import falling, series, view
 from .interface import Bound, Each, Example, Which, Whole, rule, starts_late, where
-from .statistics import median, median_of_three, normal_tail, screen
+from .statistics import median, median_of_three, normal_tail, rises, screen
 
 LISTED = 20
 """Places named per rule; the rest is counted."""
@@ -189,25 +190,38 @@ def gap(
     factor: Annotated[float, Bound("ratio", "to the usual distance on either side", ge=1)] = 3.0,
     share: Annotated[float, Bound("share", "of the steps within gaps: WARN", ge=0, le=1)] = 0.02,
 ) -> Outcome:
-    steps, rows = np.unique(loss.steps, return_index=True)
-    distances = np.diff(steps).astype(np.float64)
-    around = _cadence_around(distances)
-    wide = distances > factor * around
-    whole = float(steps[-1] - steps[0])
-    missing = float((distances - around)[wide].sum()) / whole if whole > 0 else 0.0
+    steps, rows = _distinct_steps(loss)
+    distances = (steps[1:] - steps[:-1]).astype(np.float64)
+    begin, end = int(steps[0]), int(steps[-1])
     measured: dict[str, Value] = {
         "points": len(loss),
-        "gaps": int(np.count_nonzero(wide)),
-        "missing": missing,
-        "begin": int(steps[0]),
-        "end": int(steps[-1]),
+        "gaps": 0,
+        "missing": 0.0,
+        "begin": begin,
+        "end": end,
     }
-    if not wide.any():
+    around = None if _is_even(distances, factor) else _cadence_around(distances)
+    if around is None or not (wide := distances > factor * around).any():
         return Clean({**measured, "cadence": median(distances) if len(distances) else 0.0})
+    missing = float((distances - around)[wide].sum()) / (end - begin)
+    measured |= {"gaps": int(np.count_nonzero(wide)), "missing": missing}
     at = int(np.argmax(np.where(wide, distances, 0)))
     measured["cadence"] = float(around[at])
     variant = "" if missing >= share else "small"
     return Fired((Evidence(where(loss, int(rows[at]), int(rows[at + 1])), measured, variant),))
+
+
+def _distinct_steps(one: Series) -> tuple[Ints, Ints]:
+    """The steps in rising order, each once, and the first row of each."""
+    if rises(one):
+        return one.steps, np.arange(len(one))
+    steps, rows = np.unique(one.steps, return_index=True)
+    return steps, rows
+
+
+def _is_even(distances: Floats, factor: float) -> bool:
+    """Whether no distance exceeds ``factor`` times the least one: no cadence is less."""
+    return not len(distances) or bool(distances.max() <= factor * max(distances.min(), 1.0))
 
 
 def _cadence_around(distances: Floats) -> Floats:
@@ -318,9 +332,10 @@ def doubled(
         "doubled": seen.doubled,
         "share": seen.doubled / seen.steps,
     }
+    if seen.doubled < half * seen.steps:
+        return Clean(measured)
     beside = _logged_beside(one, run)
-    told = one.role is Role.REWARD and any(_is_loss(other) for other in beside)
-    if seen.doubled < half * seen.steps or told:
+    if one.role is Role.REWARD and any(_is_loss(other) for other in beside):
         return Clean(measured)
     first, p = _first_is_greater(seen.pairs)
     falls = int(np.count_nonzero(np.diff(one.steps) < 0))
@@ -387,6 +402,8 @@ class _Rows:
 
 
 def _rows_of_steps(one: Series) -> _Rows:
+    if rises(one):
+        return _Rows(steps=len(one), doubled=0, usual=1, pairs=np.empty((0, 2)), differ=0)
     order = np.argsort(one.steps, kind="stable")
     steps, begin, rows = np.unique(one.steps[order], return_index=True, return_counts=True)
     values = one.values[order]

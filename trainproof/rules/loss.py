@@ -54,6 +54,7 @@ from .statistics import (
     shared_steps,
     spikes,
     stretches,
+    tail_of,
     theil_sen,
 )
 
@@ -137,12 +138,11 @@ GRADIENT = Optional(Companion(Role.GRAD_NORM))
 def zero_loss(
     loss: Series, grad: Series | None, metrics: tuple[Series, ...], siblings: tuple[Series, ...]
 ) -> Outcome:
-    zero = loss.values == 0
-    zeros = int(np.count_nonzero(zero))
+    zeros = len(loss) - int(np.count_nonzero(loss.values))
     measured: dict[str, Value] = {"points": len(loss), "zeros": zeros}
     if zeros < len(loss):
         return Clean(measured)
-    beside = _gradient_where(loss, zero, grad)
+    beside = _gradient_where(loss, loss.values == 0, grad)
     measured["beside"] = beside
     variant, other = _zero_explained(loss, beside, grad, metrics, siblings)
     if other is not None:
@@ -240,7 +240,7 @@ def zero_loss_onset(
     ] = 0.01,
 ) -> Outcome:
     zero = loss.values == 0
-    tail = stretches(zero).tail
+    tail = tail_of(zero)
     measured: dict[str, Value] = {"points": len(loss), "tail": tail}
     if tail < in_a_row or tail == len(loss):
         return Clean(measured)
@@ -344,11 +344,10 @@ def _frozen_tail(loss: Series, rows: int) -> tuple[int, int]:
     values; and their number."""
     values = loss.values
     last = values[-1]
-    differs = np.flatnonzero(values != last)
-    one = len(values) - (int(differs[-1]) + 1 if len(differs) else 0)
-    if one >= rows or not len(differs):
+    one = tail_of(values == last)
+    if one >= rows or one == len(values):
         return one, 1
-    second = values[differs[-1]]
+    second = values[-one - 1]
     if np.count_nonzero(values[-rows:] == second) < 2:
         return one, 1
     third = np.flatnonzero((values != last) & (values != second))
@@ -597,7 +596,7 @@ def _above_first(
 
 def _never_back(levels: Floats, start: float, least_end: float) -> bool:
     """Whether a loss doubled its positive first value and no block lies 2 % below that again."""
-    doubled = bool(levels.max() >= 2 * start > 0)
+    doubled = start > 0 and bool(levels.max() >= 2 * start)
     return doubled and bool(levels.min() >= 0.98 * start and levels[-1] >= least_end * start)
 
 
@@ -1077,7 +1076,11 @@ def level_shift(
     levels = seen.medians
     limit = least_errors * max(seen.error, seen.drift)
     listed = levels.tolist()
-    places = [at for at in range(3, len(levels) - 2) if _shifts(listed, at, limit, share)]
+    places = [
+        at
+        for at in range(3, len(levels) - 2)
+        if listed[at] - listed[at - 1] > limit and _shifts(listed, at, limit, share)
+    ]
     measured: dict[str, Value] = {
         "points": len(loss),
         "blocks": len(levels),

@@ -10,7 +10,7 @@ from trainproof.model.rule import Doc, Variant
 
 from .examples import series, view
 from .interface import Bound, Declared, Each, Example, rule, where
-from .statistics import printed_quantum, stretches
+from .statistics import printed_quantum, tail_of
 
 FALLING = frozenset({"linear", "cosine", "polynomial"})
 """Schedules that end near 0 when they are carried through."""
@@ -114,7 +114,7 @@ def schedule_ended_early(
 ) -> Outcome:
     values, planned = lr.values, _planned(lr, facts)
     peak, end = float(values.max()), float(values[-1])
-    flat = stretches(values == end).tail
+    flat = tail_of(values == end)
     measured: dict[str, Value] = {"points": len(lr), "peak": peak, "end": end, "flat": flat}
     if planned is None:
         return Undecided(measured, Skip.NEED_ABSENT)

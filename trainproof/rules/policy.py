@@ -13,7 +13,7 @@ from trainproof.model.rule import Doc, Variant
 from .examples import falling, series, view
 from .interface import Bound, Companions, Declared, Each, Example, Which, rule, where
 from .shape import first_improved, improved, principal
-from .statistics import median, screen, stretches
+from .statistics import median, screen, tail_of
 
 REWARDS = Companions(Role.REWARD, Split.TRAIN)
 LEAST_ROWS = 20
@@ -373,7 +373,7 @@ def divergence_from_reference(
 ) -> Outcome:
     count = len(kl)
     start, end = median(kl.values[: count // 4]), median(kl.values[-max(4, count // 10) :])
-    tail = stretches(kl.values < 0).tail
+    tail = tail_of(kl.values < 0)
     measured: dict[str, Value] = {"points": count, "start": start, "end": end, "tail": tail}
     if tail >= in_a_row and median(kl.values[-tail:]) < -below:
         return Fired((Evidence(where(kl, count - tail), measured, "negative"),))

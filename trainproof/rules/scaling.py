@@ -11,7 +11,7 @@ from trainproof.model.rule import Doc, Variant
 from .examples import falling, series, view
 from .interface import Bound, Companions, Each, Example, rule, where
 from .shape import first_improved
-from .statistics import stretches
+from .statistics import tail_of
 
 
 @rule(
@@ -92,8 +92,8 @@ def loss_scale_collapse(
     values = scale.values
     most = float(values.max())
     measured: dict[str, Value] = {"points": len(scale), "most": most, "end": float(values[-1])}
-    zeros = stretches(values == 0).tail
-    tail = zeros if zeros >= in_a_row else stretches(np.abs(values) <= floor).tail
+    zeros = tail_of(values == 0)
+    tail = zeros if zeros >= in_a_row else tail_of(np.abs(values) <= floor)
     measured["tail"] = tail
     if most < least or tail < in_a_row:
         return Clean(measured)

@@ -196,11 +196,12 @@ def _negative(lr: Series, measured: dict[str, Value]) -> Outcome:
 
 def _zeros_after_start(lr: Series) -> Stretches | None:
     """Runs of zeros after the first positive value, without the last row; None if all are 0."""
-    positive = np.flatnonzero(lr.values > 0)
-    if not len(positive):
+    positive = lr.values > 0
+    first = int(positive.argmax())
+    if not positive[first]:
         return None
     zero = lr.values == 0
-    zero[: positive[0]] = False
+    zero[:first] = False
     zero[-1] = False
     return stretches(zero)
 

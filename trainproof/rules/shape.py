@@ -88,9 +88,7 @@ class GiveBack:
     @property
     def errors(self) -> float:
         """The rise in standard errors."""
-        if self.error > 0:
-            return self.rise / self.error
-        return math.inf if self.rise > 0 else 0.0
+        return _in_errors(self.rise, self.error)
 
     @property
     def share(self) -> float:
@@ -111,20 +109,21 @@ class GiveBack:
         return self.rise > errors * self.wander or 0 < QUADRUPLED * self.best <= self.end
 
 
-def give_back(values: Floats, seen: Profile) -> tuple[GiveBack, ...]:
+def give_back(values: Floats, seen: Profile, least: float = 1.0) -> tuple[GiveBack, ...]:
     """Both forms: block medians find a slow rise, single points a short or a late one.
 
-    Never a last point against a lowest point: of n noisy points the lowest falls with n.
+    Never a last point against a lowest point: of n noisy points the lowest falls with n. What it
+    costs to rank and how far levels wander is asked of rises by ``least`` standard errors only.
     """
     with np.errstate(all="ignore"):
-        forms = (_by_points(values, seen),)
-        return (_by_blocks(values, seen), *forms) if len(seen.medians) > 1 else forms
+        forms = (_by_points(values, seen, least),)
+        return (_by_blocks(values, seen, least), *forms) if len(seen.medians) > 1 else forms
 
 
 def gravest(values: Floats, seen: Profile, errors: float) -> GiveBack | None:
     """Of the forms whose rise is beyond the noise, the one that gave back the greater share;
     one that is beyond wandering before one that is not."""
-    forms = [form for form in give_back(values, seen) if form.significant(errors)]
+    forms = [form for form in give_back(values, seen, errors) if form.significant(errors)]
     return max(forms, key=lambda form: (form.outran(errors), form.share), default=None)
 
 
@@ -135,12 +134,14 @@ def multiplied(values: Floats, errors: float) -> GiveBack | None:
     rise to several times the best level; among the logarithms it does not. The levels are given
     as losses again, with the error at which ``errors`` is that of the logarithms.
     """
-    if len(values) < FEW or not values.min() > 0:
+    if len(values) < FEW or not (least := float(values.min())) > 0:
         return None
-    if median(values[-_ending(len(values)) :]) < MULTIPLE * _lowest(values):
+    ending = values[-_ending(len(values)) :]
+    # The greatest of the last against the least of all: mostly that is enough.
+    if ending.max() < MULTIPLE * least or median(ending) < MULTIPLE * _lowest(values):
         return None
     logs = np.log(values)
-    found = _by_points(logs, measure(logs))
+    found = _by_points(logs, measure(logs), errors)
     if found.rise < math.log(MULTIPLE) or not found.significant(errors):
         return None
     best, end, top = (math.exp(x) for x in (found.best, found.end, found.best + found.drop))
@@ -149,34 +150,41 @@ def multiplied(values: Floats, errors: float) -> GiveBack | None:
     return GiveBack("ratios", best, found.best_at, end, top - best, rise, error, strays)
 
 
-def _by_blocks(values: Floats, seen: Profile) -> GiveBack:
-    levels = seen.medians
-    lowest = int(np.argmin(levels))
-    best, end = float(levels[lowest]), float(levels[-1])
-    top = max(float(levels[: lowest + 1].max()), float(values[0]))
+def _in_errors(rise: float, error: float) -> float:
+    if error > 0:
+        return rise / error
+    return math.inf if rise > 0 else 0.0
+
+
+def _by_blocks(values: Floats, seen: Profile, least: float) -> GiveBack:
+    levels = seen.medians.tolist()
+    best, end = min(levels), levels[-1]
+    lowest = levels.index(best)
+    top = max(*levels[: lowest + 1], float(values[0]))
     begin, stop = seen.edges[lowest], seen.edges[lowest + 1]
-    at = begin + int(np.argmin(values[begin:stop]))
+    at = begin + int(values[begin:stop].argmin())
     rise = end - best
-    p = higher_p(values[begin:stop], values[seen.edges[-2] :]) if rise > seen.error else 1.0
+    judged = _in_errors(rise, seen.error) > least
+    p = higher_p(values[begin:stop], values[seen.edges[-2] :]) if judged else 1.0
     return GiveBack("blocks", best, at, end, top - best, rise, seen.error, seen.drift, p)
 
 
-def _by_points(values: Floats, seen: Profile) -> GiveBack:
+def _by_points(values: Floats, seen: Profile, least: float) -> GiveBack:
     """The running median of three levels against the median of the last points."""
     levels, each = _few_levels(values)
     smooth = median_of_three(levels) if len(levels) > 2 else levels
-    lowest = int(np.argmin(smooth))
+    lowest = int(smooth.argmin())
     first, best = float(levels[0]), float(smooth[lowest])
     at = lowest + (1 if len(levels) > 2 else 0)
     top = max(first, float(smooth[: lowest + 1].max()))
     if first <= best:
         best, at, top = first, 0, first
-    at = at * each + int(np.argmin(values[at * each : (at + 1) * each]))
+    at = at * each + int(values[at * each : (at + 1) * each].argmin())
     end = median(values[-_ending(len(values)) :])
     rise = end - best
     # Neighbours that remember each other wander together: three of them are not three.
     error = seen.sigma * inflation(seen.rho)
-    strays = wander(values) if rise > error else error
+    strays = wander(values) if _in_errors(rise, error) > least else error
     return GiveBack("points", best, at, end, top - best, rise, error, strays)
 
 

@@ -31,7 +31,9 @@ MEDIAN_ERROR = 1.2533
 
 MOST_BLOCKS = 20
 LEAST_WIDTH = 5
-_SMALL = 64
+_SMALL = 32
+"""Up to so many numbers, a list is sorted sooner than an array is searched."""
+
 _SAMPLE = 512
 _DIGITS = 8
 _EXACT = 60
@@ -61,14 +63,25 @@ def once_per_series(function: Callable[[Series], T]) -> Callable[[Series], T]:
 
 def median(values: Floats) -> float:
     """Median by selection, O(n). NaN when empty."""
+    return _selected(values if len(values) <= _SMALL else values.copy())
+
+
+def _median_size(values: Floats) -> float:
+    """Median of the absolute values, which take the place of the values."""
+    return _selected(np.abs(values, out=values))
+
+
+def _selected(values: Floats) -> float:
+    """Median, NaN when empty; many values are left in another order."""
     count = len(values)
     if count <= _SMALL:
         return _of_sorted(sorted(values.tolist()))
     half = count // 2
     if count % 2:
-        return float(np.partition(values, half)[half])
-    low, high = np.partition(values, (half - 1, half))[half - 1 : half + 1].tolist()
-    return _middle(low, high)
+        values.partition(half)
+        return float(values[half])
+    values.partition((half - 1, half))
+    return _middle(*values[half - 1 : half + 1].tolist())
 
 
 def _of_sorted(ordered: Sequence[float]) -> float:
@@ -90,8 +103,12 @@ def noise(values: Floats) -> float:
     """
     if len(values) < 3:
         return 0.0
-    steps = np.diff(values)
-    return NORMAL_MAD / math.sqrt(2) * median(np.abs(steps - median(steps)))
+    return NORMAL_MAD / math.sqrt(2) * deviation(values[1:] - values[:-1])
+
+
+def deviation(values: Floats) -> float:
+    """Median absolute deviation from the median. NaN when empty."""
+    return _median_size(values - median(values))
 
 
 def curvature_noise(values: Floats, lag: int = 1) -> float:
@@ -101,11 +118,13 @@ def curvature_noise(values: Floats, lag: int = 1) -> float:
     """
     if len(values) < 2 * lag + 2:
         return 0.0
-    turns = np.diff(values, 2) if lag == 1 else _second_differences(values, lag)
-    return NORMAL_MAD / math.sqrt(6) * median(np.abs(turns))
+    return NORMAL_MAD / math.sqrt(6) * _median_size(_second_differences(values, lag))
 
 
 def _second_differences(values: Floats, lag: int) -> Floats:
+    if lag == 1:
+        steps = values[1:] - values[:-1]
+        return steps[1:] - steps[:-1]
     return values[2 * lag :] - 2 * values[lag:-lag] + values[: -2 * lag]
 
 
@@ -118,9 +137,7 @@ def wander(values: Floats) -> float:
     series. For white noise it is the noise of one point. Looks at 512 evenly spaced values.
     """
     sample = values[:: max(1, len(values) // _SAMPLE)]
-    lags = [1]
-    while (lag := max(lags[-1] + 1, lags[-1] * 3 // 2)) * 8 <= len(sample):
-        lags.append(lag)
+    lags = _lags(len(sample))
     spreads = [curvature_noise(sample, lag) for lag in lags]
     most, least = max(spreads), spreads[0]
     at = lags[spreads.index(most)]
@@ -128,6 +145,15 @@ def wander(values: Floats) -> float:
         return most
     power = min(0.5, math.log(most / least) / math.log(at))
     return float(most * max(1.0, len(sample) / 3 / at) ** power)
+
+
+@lru_cache(maxsize=64)
+def _lags(count: int) -> tuple[int, ...]:
+    """1 and, growing by half each, the lags up to an eighth of ``count``."""
+    lags = [1]
+    while (lag := max(lags[-1] + 1, lags[-1] * 3 // 2)) * 8 <= count:
+        lags.append(lag)
+    return tuple(lags)
 
 
 def printed_quantum(values: Floats) -> float | None:
@@ -150,16 +176,23 @@ def printed_quantum(values: Floats) -> float | None:
 
 
 def _printed(values: Floats, digits: int) -> bool:
-    """Whether all values are whole numbers of 10**-digits."""
-    scaled = values * 10.0**digits
+    """Whether all values are whole numbers of 10**-digits. The first one mostly tells."""
+    unit = 10.0**digits
+    first = abs(float(values[0]) * unit)
+    if not abs(first - round(first)) <= 1e-6 * min(first, 1.0):
+        return False
+    scaled = values * unit
     near = 1e-6 * np.minimum(np.abs(scaled), 1)
     return bool((np.abs(scaled - np.rint(scaled)) <= near).all())
 
 
 def _stored_single(values: Floats, digits: int) -> bool:
     """Whether all values are those numbers of single precision that are nearest to a whole number
-    of 10**-digits."""
+    of 10**-digits. The first one mostly tells."""
     unit = 10.0**digits
+    first = float(values[0])
+    if float(np.float32(round(first * unit) / unit)) != first:
+        return False
     nearest = (np.rint(values * unit) / unit).astype(np.float32)
     return bool((nearest == values).all())
 
@@ -222,10 +255,24 @@ class Stretches:
 
 
 def stretches(mask: Mask) -> Stretches:
+    if not mask.any():
+        return Stretches(_NOWHERE, _NOWHERE, len(mask))
     padded = np.zeros(len(mask) + 2, np.int8)
     padded[1:-1] = mask
     edges = np.flatnonzero(padded[1:] != padded[:-1])
     return Stretches(edges[::2], edges[1::2] - edges[::2], len(mask))
+
+
+_NOWHERE: Ints = np.zeros(0, np.int64)
+_NOWHERE.flags.writeable = False
+
+
+def tail_of(mask: Mask) -> int:
+    """At how many of the last points the condition holds without a break."""
+    if not len(mask) or not mask[-1]:
+        return 0
+    broken = int(mask[::-1].argmin())  # the first of the least: 0 where it holds everywhere
+    return broken or len(mask)
 
 
 # --- trend ---------------------------------------------------------------------------------------
@@ -233,9 +280,15 @@ def stretches(mask: Mask) -> Stretches:
 
 def kendall(values: Floats) -> int:
     """Kendall's S: rising pairs minus falling pairs. O(n^2); for at most a few hundred points."""
-    here, there = values[:, None], values[None, :]
-    signs = (there > here).view(np.int8) - (there < here).view(np.int8)
-    return int(np.triu(signs, 1).sum())
+    greater = values[None, :] > values[:, None]
+    # Of all pairs, in both orders: the later is greater in those above the diagonal.
+    rising = int(np.count_nonzero(greater & _above_diagonal(len(values))))
+    return 2 * rising - int(np.count_nonzero(greater))
+
+
+@lru_cache(maxsize=32)
+def _above_diagonal(count: int) -> Mask:
+    return np.triu(np.ones((count, count), np.bool_), 1)
 
 
 @lru_cache(maxsize=_EXACT + 1)
@@ -356,18 +409,43 @@ FEW = 4 * LEAST_WIDTH
 """Below this many points the ends are medians of three and the noise is from curvature."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Course:
+    """The part of a ``Profile`` that is measured without the noise: levels and their trend."""
+
+    edges: tuple[int, ...]
+    medians: Floats
+    first: float
+    last: float
+    p_fall: float
+    p_rise: float
+
+
+def course(values: Floats) -> Course:
+    """``values``: finite, at least one."""
+    count = len(values)
+    edges = block_edges(count)
+    medians = block_medians(values, edges)
+    if count < FEW:
+        first, last = median(values[:3]), median(values[-3:])
+    else:
+        first, last = float(medians[0]), float(medians[-1])
+    ranked = medians if len(medians) == MOST_BLOCKS else values
+    s, n = kendall(ranked), len(ranked)
+    return Course(edges, medians, first, last, falling_p(s, n), falling_p(-s, n))
+
+
 def measure(values: Floats) -> Profile:
     """``values``: finite, at least one."""
     count = len(values)
     quantum = printed_quantum(values) or 0.0
-    edges = block_edges(count)
-    medians = block_medians(values, edges)
+    seen = course(values)
+    medians = seen.medians
     if count < FEW:
-        first, last, width = median(values[:3]), median(values[-3:]), 3.0
-        sigma, rho = curvature_noise(values), 0.0
+        sigma, rho, width = curvature_noise(values), 0.0, 3.0
     else:
-        first, last, width = float(medians[0]), float(medians[-1]), count / len(medians)
-        sigma, rho = _noise_and_memory(values, edges, medians)
+        sigma, rho = _noise_and_memory(values, seen.edges, medians)
+        width = count / len(medians)
     sigma = max(sigma, quantum)
     error = math.sqrt(2) * MEDIAN_ERROR * sigma * inflation(rho) / math.sqrt(width)
     if len(medians) == MOST_BLOCKS:  # batch means: memory that is longer than a block
@@ -375,12 +453,23 @@ def measure(values: Floats) -> Profile:
         drift = math.sqrt(2) * max(curvature_noise(medians), curvature_noise(medians, 2))
     else:
         drift = wander(values) if count >= FEW else 0.0
-    ranked = medians if len(medians) == MOST_BLOCKS else values
-    s = kendall(ranked)
-    down, up = falling_p(s, len(ranked)), falling_p(-s, len(ranked))
-    return Profile(count, quantum, edges, medians, first, last, sigma, rho, error, drift, down, up)
+    return Profile(
+        count,
+        quantum,
+        seen.edges,
+        medians,
+        seen.first,
+        seen.last,
+        sigma,
+        rho,
+        error,
+        drift,
+        seen.p_fall,
+        seen.p_rise,
+    )
 
 
+@lru_cache(maxsize=256)
 def block_edges(count: int) -> tuple[int, ...]:
     """Borders of at most 20 equal blocks of at least five points; one block when fewer."""
     blocks = max(1, min(MOST_BLOCKS, count // LEAST_WIDTH))
@@ -390,6 +479,9 @@ def block_edges(count: int) -> tuple[int, ...]:
 def block_medians(values: Floats, edges: tuple[int, ...]) -> Floats:
     if len(values) > _SMALL * MOST_BLOCKS:
         return np.array([median(values[a:b]) for a, b in pairwise(edges)])
+    width = edges[1]
+    if width % 2 and edges == tuple(range(0, len(values) + 1, width)):
+        return np.sort(values.reshape(-1, width), axis=1)[:, width // 2]
     listed = values.tolist()  # for short series, slices of lists are much cheaper than of arrays
     return np.array([_of_sorted(sorted(listed[a:b])) for a, b in pairwise(edges)])
 
@@ -403,15 +495,20 @@ def _noise_and_memory(
     the residual remembers, its own spread is the noise.
     """
     sigma = noise(values)
-    borders = np.array(edges)
-    trend = np.interp(np.arange(len(values)), (borders[1:] + borders[:-1] - 1) / 2, medians)
-    residual = values - trend
-    spread = NORMAL_MAD * median(np.abs(residual))
+    residual = values - np.interp(np.arange(len(values)), _middles(edges), medians)
+    spread = NORMAL_MAD * _median_size(residual.copy())
     limit = 4 * spread
-    clipped = np.clip(residual, -limit, limit)
+    clipped = np.minimum(np.maximum(residual, -limit), limit)  # half the price of np.clip
     power = _product(clipped, clipped)
     rho = _product(clipped[1:], clipped[:-1]) / power if power > 0 else 0.0
     return (max(sigma, spread) if rho > REMEMBERS else sigma), rho
+
+
+@lru_cache(maxsize=64)
+def _middles(edges: tuple[int, ...]) -> Floats:
+    """The index, or half of one, in the middle of each block."""
+    borders = np.array(edges)
+    return np.asarray((borders[1:] + borders[:-1] - 1) / 2)
 
 
 def _product(one: Floats, other: Floats) -> float:
@@ -478,7 +575,7 @@ class Shared:
 def shared_steps(one: Series, other: Series) -> Shared:
     """Steps must rise within each series, as they do after segmentation."""
     a, b = one.steps, other.steps
-    if np.array_equal(a, b):
+    if len(a) == len(b) and bool((a == b).all()):
         every = np.arange(len(a))
         return Shared(every, every)
     at = np.minimum(np.searchsorted(b, a), len(b) - 1)
@@ -506,9 +603,17 @@ class Screen:
 
 @once_per_series
 def screen(series: Series) -> Screen:
-    finite = int(np.count_nonzero(np.isfinite(series.values)))
-    looks_like = not_a_loss(series.values) if series.role is Role.LOSS else None
-    return Screen(len(series) - finite, looks_like)
+    values = series.values
+    finite = int(np.count_nonzero(np.isfinite(values)))
+    looks_like = not_a_loss(values) if series.role is Role.LOSS else None
+    return Screen(len(values) - finite, looks_like)
+
+
+@once_per_series
+def rises(series: Series) -> bool:
+    """Whether each step is greater than the one before."""
+    steps = series.steps
+    return bool((steps[1:] > steps[:-1]).all())
 
 
 def not_a_loss(values: Floats) -> str | None:
@@ -517,6 +622,9 @@ def not_a_loss(values: Floats) -> str | None:
     Powers of two from 16 up are a mixed-precision loss scale (836 of 836 published series of
     that kind, 0 of 1,695 losses); strictly rising integers are a counter.
     """
+    first = float(values[0]) if len(values) else 0.0
+    if math.isfinite(first) and not first.is_integer():
+        return None
     finite = values[np.isfinite(values)]
     if len(finite) < 5 or finite.min() < 0:
         return None
