@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
-from itertools import chain
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import msgspec
@@ -36,16 +35,35 @@ def report_json(report: Report) -> bytes:
     ``publish`` leaves nothing that JSON cannot spell. Where there is something all the same,
     it is spelled here: the encoder would write NaN as null, and lose the evidence.
     """
-    if all(map(_is_plain, chain.from_iterable(map(_values, report.reports)))):
+    # Each subject by itself: a report of thousands would be in memory three times.
+    around = _indented(replace(report, reports=()))
+    if not report.reports:
+        return around + b"\n"
+    head, tail = around.split(_NONE, 1)
+    parts = [head, _BEGIN]
+    for subject in report.reports:
+        parts += (_listed(subject), b",\n")
+    parts[-1:] = (_END, tail, b"\n")
+    return b"".join(parts)
+
+
+_NONE = b'"reports": []'
+_BEGIN, _END = b'"reports": [\n', b"\n  ]"
+
+
+def _listed(subject: SubjectReport) -> bytes:
+    """The subject, indented as in the list of all."""
+    made = _indented({"reports": [subject]}, plain=all(map(_is_plain, _values(subject))))
+    return made[len(b"{\n  " + _BEGIN) : -len(_END + b"\n}")]
+
+
+def _indented(value: object, plain: bool = True) -> bytes:
+    if plain:
         try:
-            return _indented(_encode(report))
+            return msgspec.json.format(_encode(value), indent=2)
         except UnicodeEncodeError:  # a lone surrogate
             pass
-    return _indented(msgspec.json.encode(_spelled(report)))
-
-
-def _indented(document: bytes) -> bytes:
-    return msgspec.json.format(document, indent=2) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(_spelled(value)), indent=2)
 
 
 def _is_plain(values: Iterable[Value]) -> bool:
