@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
+from io import BytesIO
 from typing import Any
 
 import msgspec
@@ -35,16 +36,18 @@ def report_json(report: Report) -> bytes:
     ``publish`` leaves nothing that JSON cannot spell. Where there is something all the same,
     it is spelled here: the encoder would write NaN as null, and lose the evidence.
     """
-    # Each subject by itself: a report of thousands would be in memory three times.
     around = _indented(replace(report, reports=()))
     if not report.reports:
         return around + b"\n"
     head, tail = around.split(_NONE, 1)
-    parts = [head, _BEGIN]
-    for subject in report.reports:
-        parts += (_listed(subject), b",\n")
-    parts[-1:] = (_END, tail, b"\n")
-    return b"".join(parts)
+    # Subject by subject into one growing buffer: a report of thousands is in memory once.
+    made = BytesIO()
+    made.write(head + _BEGIN)
+    for number, subject in enumerate(report.reports):
+        made.write(b",\n" if number else b"")
+        made.write(_listed(subject))
+    made.write(_END + tail + b"\n")
+    return made.getvalue()
 
 
 _NONE = b'"reports": []'
