@@ -7,6 +7,7 @@ something is going to be judged, the worker is imported at the same time.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -34,21 +35,38 @@ def _answer() -> None:
         case [command, *arguments] if command in _JUDGING and _ALONE.isdisjoint(arguments):
             from .engine.launch import launch_early  # noqa: PLC0415
 
-            launch_early(logs=command in _READING)
-            _run()
+            launch_early(_JUDGING[command])
+            _run(command)
+        case [command, *_]:
+            _run(command)
         case _:
             _run()
 
 
-_READING = frozenset(("audit", "doctor", "diagnose", "epoch", "compare", "watch"))
-_JUDGING = _READING | {"checkpoint", "preflight", "tokenizer", "env", "data"}
+_LOGS = ("readers.table",)
+_SAVED = ("engine.checkpoints", "checkpoints.zip_files")
+_INSPECTED = ("engine.inspections",)
+_JUDGING = {
+    **dict.fromkeys(("audit", "doctor", "diagnose", "epoch", "compare", "watch"), _LOGS),
+    "checkpoint": _SAVED,
+    **dict.fromkeys(("preflight", "tokenizer", "env", "data"), _INSPECTED),
+}
+"""Commands that need a worker, and what it imports before it is told what to do."""
 _ALONE = frozenset(("--no-isolation", "--help", "-h"))
 
 
-def _run() -> None:
-    from .cli.app import app  # noqa: PLC0415
+def _run(command: str | None = None) -> None:
+    # While numpy is imported: its linear algebra would start threads, for which this process has no
+    # use. Those that it starts itself are to find the environment as it was.
+    given = os.environ.get("OPENBLAS_NUM_THREADS")
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    from .cli.app import command_line  # noqa: PLC0415
     from .engine.limits import collect_rarely  # noqa: PLC0415
 
+    app = command_line(command)
+    del os.environ["OPENBLAS_NUM_THREADS"]
+    if given is not None:
+        os.environ["OPENBLAS_NUM_THREADS"] = given
     collect_rarely()
     app()
 

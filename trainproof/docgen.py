@@ -9,7 +9,7 @@ from pathlib import Path
 
 from typer.main import get_command
 
-from .cli.app import app
+from .cli.app import command_line
 from .pages import exit_codes_table, report_schema_text, rules_md, skips_table
 
 ROOT = Path(__file__).parent.parent
@@ -18,7 +18,7 @@ _BEGIN, _END = "<!-- generated: {} -->", "<!-- end generated -->"
 
 def help_text() -> str:
     """What ``trainproof --help`` prints, at a width of 80 columns."""
-    command = get_command(app)
+    command = get_command(command_line())
     with command.make_context("trainproof", [], terminal_width=80, resilient_parsing=True) as ctx:
         return command.get_help(ctx) + "\n"
 

@@ -25,7 +25,7 @@ def end(launched: Launched) -> None:
 
 
 def test_the_early_worker_is_the_first_one_that_is_launched() -> None:
-    launch_early()
+    launch_early(["readers.table"])
     (early,) = module._waiting
     first, second = launch(), launch()
     assert first is early
@@ -36,7 +36,7 @@ def test_the_early_worker_is_the_first_one_that_is_launched() -> None:
 
 def test_a_worker_that_nobody_needed_ends_with_its_parent() -> None:
     code = (
-        "from trainproof.engine import launch; launch.launch_early();"
+        "from trainproof.engine import launch; launch.launch_early([]);"
         " print(launch._waiting[0].process.pid)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -137,7 +137,10 @@ def test_packages_are_imported_when_an_audit_starts_and_not_before(site: Path, r
     install(
         site, "noisy", {"noisy": f"open({str(mark)!r}, 'w')\n" + source()}, {"n": "noisy:Reader"}
     )
-    python("-c", "import trainproof, trainproof.api, trainproof.cli.app", cwd=runs)
+    everything = (
+        "import trainproof.api; from trainproof.cli.app import command_line; command_line()"
+    )
+    python("-c", everything, cwd=runs)
     python("-m", "trainproof", "rules", "list", cwd=runs)
     assert not mark.exists()
     python("-m", "trainproof", "audit", str(runs), cwd=runs)

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
-from . import auditing, checkpointing, comparing, inspecting, reference, surroundings, watching
-
-app = typer.Typer(
-    name="trainproof",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+_COMMANDS: Mapping[str, str] = {
+    "audit": "auditing.audit",
+    "doctor": "auditing.doctor",
+    "diagnose": "auditing.doctor",
+    "epoch": "auditing.epoch",
+    "compare": "comparing.compare",
+    "checkpoint": "checkpointing.checkpoint",
+    "preflight": "inspecting.preflight",
+    "tokenizer": "inspecting.tokenizer",
+    "env": "surroundings.env",
+    "watch": "watching.watch",
+    "data": "surroundings.data",
+    "rules": "reference.rules",
+    "schema": "reference.schema",
+    "validate": "reference.validate",
+    "render": "reference.render",
+}
+"""Where each command is, in the order of the help."""
+_HIDDEN = frozenset({"diagnose"})
 
 
 def _version(wanted: bool) -> None:
@@ -27,8 +38,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def root(
+def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
@@ -39,18 +49,25 @@ def root(
     """
 
 
-app.command()(auditing.audit)
-app.command()(auditing.doctor)
-app.command("diagnose", hidden=True)(auditing.doctor)
-app.command()(auditing.epoch)
-app.command()(comparing.compare)
-app.command()(checkpointing.checkpoint)
-app.command()(inspecting.preflight)
-app.command()(inspecting.tokenizer)
-app.command()(surroundings.env)
-app.command()(watching.watch)
-app.command()(surroundings.data)
-app.add_typer(reference.rules, name="rules")
-app.command()(reference.schema)
-app.command()(reference.validate)
-app.command()(reference.render)
+def command_line(wanted: str | None = None) -> typer.Typer:
+    """All commands; or the wanted one alone, where there is one of that name: whoever asked for it
+    need not wait for the others to be imported."""
+    app = typer.Typer(
+        name="trainproof",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    for name, place in _COMMANDS.items():
+        if wanted in _COMMANDS and name != wanted:
+            continue
+        module, _, function = place.partition(".")
+        command: Any = getattr(import_module(f".{module}", __package__), function)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name, hidden=name in _HIDDEN)(command)
+    return app

@@ -11,6 +11,7 @@ import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from .beacon import Beacon
@@ -23,30 +24,30 @@ class Launched(NamedTuple):
     beacon: Beacon
 
 
-LOGS = "logs"
-"""Told to a worker that is going to read some."""
-
 _waiting: list[Launched] = []
+_likely = ["readers.table"]
+"""Modules of this package that a worker imports before it is told what to do."""
 
 
-def launch_early(logs: bool = True) -> None:
+def launch_early(modules: Sequence[str]) -> None:
     """Start the worker that the next ``launch`` returns. It ends with this process at last.
 
-    ``logs``: whether it is likely to read some, so that it imports their readers meanwhile.
+    ``modules`` of this package: those that it and all later ones are likely to need.
     """
+    _likely[:] = modules
     with contextlib.suppress(OSError):  # whoever needs it will meet that again, and say so
-        _waiting.append(_launched(logs))
+        _waiting.append(_launched())
         atexit.register(_dismiss)
 
 
 def launch() -> Launched:
     """A worker. Raises OSError where the system lets none start."""
-    return _waiting.pop() if _waiting else _launched(logs=True)
+    return _waiting.pop() if _waiting else _launched()
 
 
-def _launched(logs: bool) -> Launched:
+def _launched() -> Launched:
     beacon = Beacon()
-    told = [str(beacon.fileno), *([LOGS] if logs else [])]
+    told = [str(beacon.fileno), *_likely]
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "trainproof.engine.worker", *told],
         stdin=subprocess.PIPE,

@@ -11,7 +11,6 @@ from trainproof.model.wire import LENGTH, MAX_FRAME, Batch, Begin, Done, Ready, 
 
 from .baselines import Baselines
 from .beacon import Beacon
-from .launch import LOGS
 from .limits import collect_rarely, limit_this_process
 from .tails import Tails
 from .work import at_once, judge
@@ -22,8 +21,8 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     orders = sys.stdin.buffer
-    if LOGS in sys.argv:
-        importlib.import_module("trainproof.readers.table")
+    for module in sys.argv[2:]:
+        importlib.import_module(f"trainproof.{module}")
     begin = unpack_order(_frame(orders))
     if not isinstance(begin, Begin):
         raise SystemExit("the first order is not Begin")
