@@ -268,3 +268,52 @@ def test_what_was_finished_or_never_begun_is_left_alone(tmp_path: Path) -> None:
     Guardian(tmp_path).leave()
     Guardian(tmp_path, writes=False).log(1, loss=1.0)
     assert not (tmp_path / "trainproof-report.json").exists()
+
+
+class Odd:
+    """A value whose class raises whatever it likes."""
+
+    def __float__(self) -> float:
+        raise KeyError("no number")
+
+    @property
+    def detach(self) -> object:
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (np.float32(0.5), 0.5),
+        (np.array(2), 2.0),
+        (np.array([2.5]), 2.5),
+        (np.array([1.0, 2.0]), None),
+        (np.array([]), None),
+        (np.True_, None),
+        (np.array("text"), None),
+        (Odd(), None),
+        ({"loss": 1.0}, None),
+    ],
+)
+def test_a_value_is_its_number_or_none(value: object, number: float | None) -> None:
+    assert scalar(value) == number
+
+
+@pytest.mark.parametrize("step", [None, "first", math.nan, 2**70])
+def test_a_step_that_is_none_is_told_once_and_stops_nothing(
+    step: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    guardian = Guardian()
+    assert [guardian.log(step, loss=1.0) for _ in range(3)] == [Verdict.NOT_CHECKED] * 3
+    assert guardian.log(1, loss=1.0) is Verdict.NOT_CHECKED
+    assert caplog.text.count("Error in log: the training goes on") == 1
+
+
+def test_a_report_that_cannot_be_written_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    guardian = Guardian(tmp_path / "file" / "run")
+    run(guardian, HEALTHY)
+    assert guardian.finish().worst_verdict is Verdict.PASS
+    assert "NotADirectoryError in finish: no report was written" in caplog.text

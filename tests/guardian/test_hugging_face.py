@@ -178,8 +178,8 @@ def test_a_fault_in_the_callback_does_not_stop_the_training(
     monkeypatch.setattr(core.Journal, "view", broken)
     trainer, _ = train(tmp_path, TrainproofCallback("stop_on_fail"), max_steps=20)
     assert trainer.state.global_step == 20
-    assert caplog.text.count("RuntimeError in on_log") == 1
-    assert caplog.text.count("RuntimeError in on_train_end") == 1
+    assert caplog.text.count("RuntimeError in log: the training goes on") == 1
+    assert caplog.text.count("RuntimeError in finish: the run was not judged") == 1
 
 
 class Broken(Points):

@@ -113,7 +113,7 @@ def test_a_fault_in_the_callback_does_not_stop_the_training(
     monkeypatch.setattr(core.Journal, "view", broken)
     _, history = fit(TrainproofCallback(policy="stop_on_fail"))
     assert len(history.history["loss"]) == 4
-    assert "RuntimeError in on_train_batch_end" in caplog.text
+    assert "RuntimeError in log: the training goes on" in caplog.text
 
 
 def batches() -> Iterator[tuple[Any, Any]]:
@@ -166,3 +166,19 @@ def test_a_training_that_raises_leaves_its_report(tmp_path: Path) -> None:
     callback.guardian.leave()  # as when the program ends
     (run,) = json.loads((tmp_path / "trainproof-report.json").read_text())["reports"]
     assert next(one["points"] for one in run["series"] if one["name"] == "batch_loss") == 6
+
+
+def test_batches_that_are_executed_at_once_have_one_loss_and_their_steps() -> None:
+    """As the backends do that allow it: Keras names the last batch, and the mean so far."""
+    callback = TrainproofCallback()
+    callback.set_params({"steps": 10, "epochs": 2})
+    callback.on_train_begin()
+    for epoch in range(2):
+        callback.on_epoch_begin(epoch)
+        for batch, mean in ((3, 4.0), (7, 3.0), (9, 2.8)):
+            callback.on_train_batch_begin(batch)
+            callback.on_train_batch_end(batch, {"loss": mean})
+    assert callback.guardian is not None
+    columns = {one.tag: one for one in callback.guardian.journal.columns()}
+    assert columns["batch_loss"].values.tolist() == pytest.approx([4.0, 2.0, 2.0] * 2)
+    assert columns["batch_loss"].steps.tolist() == [4, 8, 10, 14, 18, 20]

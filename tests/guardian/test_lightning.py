@@ -125,7 +125,7 @@ def test_a_fault_in_the_callback_does_not_stop_the_training(
     monkeypatch.setattr(core.Journal, "view", broken)
     _, trainer = fit(tmp_path, TrainproofCallback("stop_on_fail"))
     assert trainer.global_step == 32
-    assert "RuntimeError in on_train_batch_end" in caplog.text
+    assert "RuntimeError in log: the training goes on" in caplog.text
 
 
 class Manual(Module):
@@ -183,6 +183,54 @@ def test_manual_optimization_is_bit_identical_too(tmp_path: Path, kind: type[Mod
     assert (names["train_loss_epoch"], names["val_loss"]) == (2, 2)
 
 
+class Logging(Module):
+    """Logs by step, by epoch and by both, and returns no loss: an epoch may have no end."""
+
+    automatic_optimization = False
+
+    def training_step(self, batch: Any, index: int) -> None:
+        loss = super().training_step(batch, index)
+        self.optimizers().zero_grad()
+        self.manual_backward(loss)
+        self.optimizers().step()
+        self.log("g_loss", loss)
+        self.log("d_loss", 2 * loss, on_step=True, on_epoch=True)
+
+
+class Returning(Logging):
+    """Returns its loss, and logs other things beside it."""
+
+    automatic_optimization = True
+
+    def training_step(self, batch: Any, index: int) -> Any:
+        loss = Module.training_step(self, batch, index)
+        self.log_dict({"g_loss": loss, "accuracy": 1 / (1 + loss)})
+        return loss
+
+
+@pytest.mark.parametrize(
+    ("kind", "steps", "epochs"),
+    [
+        (Logging, {"g_loss", "d_loss_step"}, {"train_loss_epoch", "d_loss_epoch", "val_loss"}),
+        (Returning, {"train_loss_step", "accuracy"}, {"train_loss_epoch", "val_loss"}),
+    ],
+)
+def test_what_a_step_logs_is_taken_at_the_step_and_not_for_the_epoch(
+    tmp_path: Path, kind: type[Module], steps: set[str], epochs: set[str]
+) -> None:
+    callback = TrainproofCallback()
+    fit(tmp_path, callback, kind=kind, max_epochs=2)
+    assert callback.guardian is not None
+    columns = {one.tag: one for one in callback.guardian.journal.columns()}
+    assert columns.keys() == steps | epochs | {"step_time", "loader_time"}
+    assert {tag: len(columns[tag].steps) for tag in steps} == dict.fromkeys(steps, 16)
+    assert {tag: len(columns[tag].steps) for tag in epochs} == dict.fromkeys(epochs, 2)
+    first = columns.get("g_loss", columns.get("train_loss_step"))
+    assert first is not None
+    twice = columns.get("d_loss_step")
+    assert twice is None or twice.values.tolist() == pytest.approx(2 * first.values)
+
+
 class Broken(Module):
     def training_step(self, batch: Any, index: int) -> Any:
         if len(self.order) == 160:
@@ -226,16 +274,15 @@ def test_processes_stop_together(others: bool) -> None:
     assert trainer.strategy.asked == 1
 
 
-def test_a_process_with_a_fault_still_gives_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_with_a_fault_still_gives_its_word() -> None:
     callback, trainer = TrainproofCallback("stop_on_fail"), Ranks(others=True)
     callback.guardian = core.Guardian(policy="stop_on_fail", first=1)
 
-    def broken(*_: object) -> RunView:
+    def broken() -> dict[str, Any]:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(core.Journal, "view", broken)
     with pytest.raises(RuntimeError):
-        callback._take(trainer, lambda: {"loss": 1.0})
+        callback._take(trainer, broken)
     assert trainer.should_stop
 
 

@@ -93,6 +93,7 @@ class Guardian:
     _step: int = field(default=0, init=False)
     _said: set[tuple[str, str | None]] = field(default_factory=set, init=False)
     _standing: Counter[tuple[str, str | None]] = field(default_factory=Counter, init=False)
+    _told: set[str] = field(default_factory=set, init=False)
     _given_up: weakref.finalize[..., Guardian] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -114,13 +115,26 @@ class Guardian:
     ) -> Verdict:
         """Take the metrics of one step, and judge where enough came together.
 
-        Values may be numbers or tensors of one element; anything else is passed over.
+        Values may be numbers or tensors of one element; anything else is passed over. Raises
+        nothing: a fault is told once by kind, and the training goes on.
         """
-        self._step = max(self._step, int(step))
-        self.journal.add(step, {**(metrics or {}), **more}, time.time())
+        try:
+            self._take(int(step), {**(metrics or {}), **more})
+        except Exception as error:  # noqa: BLE001 - a fault in here never stops a training
+            self._complain(error, "log", "the training goes on")
+        return self.verdict
+
+    def _take(self, step: int, metrics: dict[str, object]) -> None:
+        self.journal.add(step, metrics, time.time())
+        self._step = max(self._step, step)
         if self.journal.rows >= self._due:
             self.judge()
-        return self.verdict
+
+    def _complain(self, error: Exception, where: str, what: str) -> None:
+        kind = f"{type(error).__name__} in {where}"
+        if kind not in self._told:
+            self._told.add(kind)
+            LOG.warning("trainproof: %s: %s", kind, what, exc_info=error)
 
     def judge(self) -> Report:
         """Judge what was logged so far; say what is new, and under ``stop_on_fail`` act on it."""
@@ -140,14 +154,24 @@ class Guardian:
         return self.report
 
     def finish(self) -> Report:
-        """The last judgement, of the whole run, and the report beside the run."""
+        """The last judgement, of the whole run, and the report beside the run.
+
+        Raises nothing, as ``log``: where no report can be written, that is told.
+        """
         if self._given_up is not None:
             self._given_up.detach()
         whole = replace(self.facts, finished=None if self.should_stop else True)
-        self.report = self._judged(whole)
+        try:
+            self.report = self._judged(whole)
+        except Exception as error:  # noqa: BLE001 - the model may not be saved yet
+            self._complain(error, "finish", "the run was not judged")
+            self.report = api.failed("the run was not judged")
         self._say([one for _, one in self.report.findings() if one.level is Level.FAIL])
-        if self.directory is not None and self.writes:
-            write(self.report, self.directory)
+        try:
+            if self.directory is not None and self.writes:
+                write(self.report, self.directory)
+        except OSError as error:
+            self._complain(error, "finish", "no report was written")
         return self.report
 
     def leave(self) -> None:

@@ -67,20 +67,25 @@ class Journal:
 
     def view(self, id: str, facts: Facts) -> RunView:
         """Assembled as the log of a run is, so that rules see what they see in an audit."""
-        columns = tuple(points.column(tag, self.axis) for tag, points in self._tags.items())
         artifact = Artifact("", ARTIFACT, 0, Kind.LOG, ARTIFACT)
-        return assemble(id, [Reading(artifact, columns, facts)])
+        return assemble(id, [Reading(artifact, self.columns(), facts)])
+
+    def columns(self) -> tuple[Column, ...]:
+        """All that was kept, by tag, in the order of the tags' first values."""
+        return tuple(points.column(tag, self.axis) for tag, points in self._tags.items())
 
 
 def scalar(value: object) -> float | None:
-    """The number that a value is: Python's, numpy's, or a tensor of one element."""
-    if isinstance(value, bool | str | bytes) or value is None:
+    """The number that a value is: Python's, numpy's, or a tensor or array of one element."""
+    if isinstance(value, bool | np.bool_ | str | bytes) or value is None:
         return None
     try:
         if hasattr(value, "detach"):  # torch warns where a gradient is asked for
             value = value.detach()
+        elif isinstance(value, np.ndarray):
+            value = value.item()
         return float(value)  # type: ignore[arg-type]
     except OverflowError:
         return math.inf
-    except (TypeError, ValueError, RuntimeError):  # torch: "only one element tensors …"
+    except Exception:  # noqa: BLE001 - of many elements, without data, or whatever its class raises
         return None

@@ -26,7 +26,8 @@ class TrainproofCallback(Callback):
     touches nothing: weights and the order of batches are those of a run without the callback.
     Targets can be judged with ``trainproof.guardian.check_objective``.
 
-    Keras tells the mean of an epoch so far: the loss of one batch is what moved it.
+    Keras tells the mean of an epoch so far: the loss of one batch, or of those that are executed
+    at once, is what moved it.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class TrainproofCallback(Callback):
         self.guardian: Guardian | None = None
         self._watch = Stopwatch()
         self._step = 0
-        self._sum = 0.0
+        self._sum, self._batches = 0.0, 0
 
     @harmless
     def on_train_begin(self, logs: Any = None) -> None:
@@ -66,7 +67,7 @@ class TrainproofCallback(Callback):
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         if not self._step:  # a training that is resumed begins at its initial_epoch
             self._step = epoch * int((self.params or {}).get("steps") or 0)
-        self._sum = 0.0
+        self._sum, self._batches = 0.0, 0
         self._watch.idle()
 
     @harmless
@@ -76,12 +77,14 @@ class TrainproofCallback(Callback):
     @harmless
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self._watch.end()
-        self._step += 1
+        done = batch + 1 - self._batches  # several, with steps_per_execution
+        self._step += done
+        self._batches = batch + 1
         mean = (logs or {}).get("loss")
-        if mean is None:
+        if mean is None or done < 1:
             return
         total = float(mean) * (batch + 1)
-        self._take({"batch_loss": total - self._sum} | self._watch.take())
+        self._take({"batch_loss": (total - self._sum) / done} | self._watch.take(done))
         self._sum = total
 
     @harmless

@@ -42,6 +42,7 @@ class TrainproofCallback(Callback):
         self.config = config or Config()
         self.guardian: Guardian | None = None
         self._watch = Stopwatch()
+        self._stepwise: set[str] = set()
 
     @harmless
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
@@ -68,12 +69,22 @@ class TrainproofCallback(Callback):
         every = max(1, int(trainer.log_every_n_steps))
         if self.guardian is None or (trainer.fit_loop.total_batch_idx + 1) % every:
             return
-        self._take(trainer, lambda: self._watch.take() | gpu() | of_step(trainer, outputs))
+        self._take(trainer, lambda: self._of_step(trainer, outputs))
         self._watch.idle()
+
+    def _of_step(self, trainer: Any, outputs: Any) -> dict[str, Any]:
+        logged = logged_at(trainer)
+        self._stepwise.update(tag for tag in logged if not tag.endswith("_step"))
+        return self._watch.take() | gpu() | of_step(trainer, outputs, logged)
 
     @harmless
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        self._take(trainer, lambda: of_epoch(trainer.callback_metrics, held_out=False))
+        self._take(trainer, lambda: self._of_epoch(trainer.callback_metrics))
+
+    def _of_epoch(self, metrics: dict[str, Any]) -> dict[str, Any]:
+        """Without what is of the last batch only."""
+        whole = {tag: value for tag, value in metrics.items() if tag not in self._stepwise}
+        return of_epoch(whole, held_out=False)
 
     @harmless
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
@@ -108,8 +119,19 @@ class TrainproofCallback(Callback):
             self.guardian.finish()
 
 
-def of_step(trainer: Any, outputs: Any) -> dict[str, Any]:
-    """What belongs to the last step, with the loss of one batch."""
+def logged_at(trainer: Any) -> dict[str, Any]:
+    """What the training step has logged of itself, by the names that loggers get. Lightning tells
+    it to loggers only, and keeps it in a private place: empty in versions without that place."""
+    try:
+        told: dict[str, Any] = trainer._results.metrics(on_step=True)["callback"]
+    except (AttributeError, KeyError, TypeError):
+        return {}
+    return {tag: value for tag, value in told.items() if f"{tag}_step" not in told}
+
+
+def of_step(trainer: Any, outputs: Any, logged: dict[str, Any]) -> dict[str, Any]:
+    """What belongs to the last step: the loss of one batch, and what the step has logged of
+    itself, other losses only with manual optimisation, where Lightning knows of none."""
     metrics = {
         tag: value
         for tag, value in trainer.callback_metrics.items()
@@ -120,7 +142,8 @@ def of_step(trainer: Any, outputs: Any) -> dict[str, Any]:
         number = scalar(loss)
         times = int(trainer.accumulate_grad_batches)
         metrics["train_loss_step"] = None if number is None else number * times
-    return metrics
+        logged = {tag: value for tag, value in logged.items() if classify(tag).role != Role.LOSS}
+    return metrics | logged
 
 
 def of_epoch(metrics: dict[str, Any], *, held_out: bool) -> dict[str, Any]:

@@ -36,13 +36,14 @@ class Stopwatch:
             self._steps.append(now - self._idle)
         self._begun, self._idle = None, now
 
-    def take(self) -> dict[str, float]:
-        """Medians since the last call: the step time, and the part of it spent waiting for data."""
+    def take(self, batches: int = 1) -> dict[str, float]:
+        """Medians since the last call: the step time, and the part of it spent waiting for data;
+        each for one of the ``batches`` that a step executes."""
         if not self._steps:
             return {}
         found = {
-            "step_time": statistics.median(self._steps),
-            "loader_time": statistics.median(self._waits),
+            "step_time": statistics.median(self._steps) / batches,
+            "loader_time": statistics.median(self._waits) / batches,
         }
         self._steps.clear()
         self._waits.clear()
