@@ -39,6 +39,31 @@ def test_a_loss_that_falls_shows_that_the_rate_was_not_recorded() -> None:
     assert measured(cell)["loss_name"] == "loss"
 
 
+@pytest.mark.parametrize(
+    ("artifact", "digits", "norm", "said"),
+    [
+        ("train.log", 4, None, (Level.WARN, "printed")),
+        ("metrics.csv", 4, 4, (Level.WARN, "printed")),
+        ("metrics.csv", 4, 17, (Level.FAIL, "")),  # not all of it is rounded
+        ("trainer_state.json", 4, None, (Level.FAIL, "")),  # only the loss is, by Trainer
+        ("train.log", 17, None, (Level.FAIL, "")),
+    ],
+)
+def test_a_rate_that_is_printed_with_four_decimals_may_be_small(
+    artifact: str, digits: int, norm: int | None, said: tuple[Level, str]
+) -> None:
+    """``f"{lr:.4f}"`` of 1e-5, in the fine-tuning of a model that had converged."""
+    loss = [round(value, digits) for value in flat(60, level=0.7, cv=0.1).tolist()]
+    found = [
+        series("loss", loss, artifact=artifact),
+        series("learning_rate", [0.0] * 60, artifact=artifact),
+    ]
+    if norm is not None:
+        norms = [round(value, norm) for value in flat(60, level=2.0, cv=0.3).tolist()]
+        found.append(series("grad_norm", norms, artifact=artifact))
+    assert level(judge("TP-ZERO-LR", view(*found))) == said
+
+
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_a_few_rows_are_not_judged(count: int) -> None:
     """A summary holds the last value of a schedule, which is 0."""

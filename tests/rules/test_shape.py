@@ -79,6 +79,16 @@ def test_share_without_progress_is_infinite_and_without_rise_zero() -> None:
     assert give_back(constant, measure(constant))[-1].share == 0
 
 
+def test_low_values_around_one_as_high_as_the_end_are_no_level() -> None:
+    """The last rows of an object detector at the edge of stability; its noise was small before."""
+    end = [0.62, 0.634, 0.522, 0.549, 0.769, 0.468, 0.43, 0.813, 0.328, 0.851, 0.563, 0.728]
+    values = np.array([1.5 - 0.0165 * i for i in range(50)] + end)
+    assert gravest(values, measure(values), 6.0) is None
+    calm = values.copy()
+    calm[-6:-3] = 0.43, 0.42, 0.43
+    assert gravest(calm, measure(calm), 6.0) is not None
+
+
 def test_a_rise_within_drift_is_not_significant_without_progress() -> None:
     drift = np.linspace(1.0, 1.01, 400)
     assert not any(form.significant(6) for form in give_back(drift, measure(drift)))

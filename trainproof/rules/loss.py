@@ -7,7 +7,7 @@ from typing import Annotated
 
 import numpy as np
 
-from trainproof.model.data import Floats, Regime, Role, RunView, Series, Split
+from trainproof.model.data import Attempt, Floats, Regime, Role, RunView, Series, Split
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
 from trainproof.model.rule import Doc, Variant
 
@@ -19,6 +19,7 @@ from .interface import (
     Each,
     Example,
     Optional,
+    Together,
     Which,
     Whole,
     rule,
@@ -39,6 +40,7 @@ from .shape import (
     multiplied,
     restarts_late,
 )
+from .stages import changed_setting
 from .statistics import (
     FEW,
     REMEMBERS,
@@ -375,9 +377,9 @@ def _least_step(values: Floats) -> float:
     needs={
         "loss": OBJECTIVE,
         "held_out": HELD_OUT,
-        "siblings": SIBLINGS,
         "metrics": METRICS,
         "lr": Optional(Companion(Role.LR, points=5)),
+        "beside": Together(),
     },
     measures={
         "points": "values judged",
@@ -404,8 +406,26 @@ def _least_step(values: Floats) -> float:
         "other_best": "its best value",
         "other_end": "its last value",
         "lr": "the learning-rate series that restarts near the end",
+        "setting": "a logged setting, at whose changes the loss rose",
     },
     variants={
+        "setting": Variant(
+            Level.WARN,
+            "{series} ended far above the best level it had reached, {best:.4g} around step"
+            " {best_step}: {end:.4g}. It rose where {setting} changed.",
+            "It had fallen by {drop:.4g} and rose again by {rise:.4g}, {errors:.3g} standard errors"
+            " over {points} points; half of that from one row to the next, where that setting took"
+            " another value.",
+        ),
+        "setting-held-out": Variant(
+            Level.INFO,
+            "{series} rose from its best level {best:.4g} around step {best_step} to {end:.4g}"
+            " where {setting} changed, while {other}, measured on held-out data, ended at or near"
+            " its own best.",
+            "It had fallen by {drop:.4g} and rose again by {rise:.4g}, {errors:.3g} standard errors"
+            " over {points} points; {other} went from {other_first:.4g} to {other_end:.4g}, its"
+            " best was {other_best:.4g}.",
+        ),
         "held-out-at-best": Variant(
             Level.WARN,
             "{series} rose from its best level {best:.4g} around step {best_step} to {end:.4g},"
@@ -480,6 +500,10 @@ def _least_step(values: Floats) -> float:
             "A held-out loss at its best, a part of the loss beside one that fell, and a loss that"
             " is held out itself are judged at a lower level.",
             "A learning rate that doubles in the last fifth (cyclic, warm restart): not judged.",
+            "A warning where at least half of the rise came at once with another value of a logged"
+            " setting (a difficulty, a task, a length): the loss may mean something else since; a"
+            " note where a held-out loss is at its best besides.",
+            "Low values around one as high as the end are the noise of a loss that grew noisy.",
             "Where the noise hides a rise of single blocks, quarters are compared by ranks: p below"
             " 0.0001 over all quarters looked at, half of the fall before and 5 % of the level. A"
             " warning, and none beside a held-out loss that fell or kept its best.",
@@ -505,9 +529,9 @@ def _least_step(values: Floats) -> float:
 def divergence(
     loss: Series,
     held_out: tuple[Series, ...],
-    siblings: tuple[Series, ...],
     metrics: tuple[Series, ...],
     lr: Series | None,
+    beside: Attempt,
     *,
     share: Annotated[float, Bound("share", "of the progress given back: FAIL", ge=0)] = 0.5,
     partial: Annotated[float, Bound("share", "of the progress given back: WARN", ge=0)] = 0.2,
@@ -532,7 +556,8 @@ def divergence(
         return Clean(measured) if slight and fell(seen) else Undecided(measured, Skip.LOW_POWER)
     if lr is not None and restarts_late(lr, restart_window):
         return Undecided({**measured, "lr": lr.tag})
-    variant, other = _circumstance(loss, found, (*held_out, *metrics), siblings)
+    variant, other = _circumstance(loss, found, (*held_out, *metrics), beside)
+    variant, other = _staged(loss, found, beside, (variant, other))
     if not variant and found.share < share:
         variant = "partial"
     if not variant and not found.outran(least_errors):
@@ -646,7 +671,7 @@ def _given_back(loss: Series, seen: Profile, found: GiveBack) -> dict[str, Value
 
 
 def _circumstance(
-    loss: Series, found: GiveBack, held_out: tuple[Series, ...], siblings: tuple[Series, ...]
+    loss: Series, found: GiveBack, held_out: tuple[Series, ...], beside: Attempt
 ) -> tuple[str, dict[str, Value]]:
     """The declared circumstance in which a rise is less than a failure, and its numbers."""
     if loss.split is not Split.TRAIN:
@@ -657,10 +682,27 @@ def _circumstance(
     if kept is not None:
         return "held-out-at-best", _kept(kept)
     if loss.identity.component is not None:
+        siblings = beside.select(Role.LOSS, Split.TRAIN)
         other = first_improved(one for one in siblings if one is not loss)
         if other is not None:
             return "component", {"other": other.tag}
     return "", {}
+
+
+_Circumstance = tuple[str, dict[str, Value]]
+
+
+def _staged(
+    loss: Series, found: GiveBack, beside: Attempt, circumstance: _Circumstance
+) -> _Circumstance:
+    """The circumstance, with the setting at whose changes the loss rose."""
+    variant, other = circumstance
+    if variant not in ("", "held-out-at-best"):
+        return circumstance
+    setting = changed_setting(beside, loss, found.best_at, found.rise, 0.5)
+    if setting is None:
+        return circumstance
+    return "setting-held-out" if variant else "setting", {**other, "setting": setting.tag}
 
 
 def _kept(kept: Kept) -> dict[str, Value]:

@@ -4,12 +4,12 @@ from typing import Annotated
 
 import numpy as np
 
-from trainproof.model.data import Axis, Facts, Role, Series, Split
+from trainproof.model.data import Attempt, Axis, Facts, Role, Series, Split
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
 from trainproof.model.rule import Doc, Variant
 
 from .examples import series, view
-from .interface import Bound, Companions, Declared, Each, Example, rule, where
+from .interface import Bound, Companions, Declared, Each, Example, Together, rule, where
 from .shape import first_improved
 from .statistics import Stretches, printed_quantum, profile, stretches
 
@@ -28,10 +28,12 @@ LOSSES = Companions(Role.LOSS, Split.TRAIN)
         "others": Companions(Role.LR),
         "losses": LOSSES,
         "facts": Declared(),
+        "beside": Together(),
     },
     measures={
         "points": "values logged",
         "zeros": "values that are exactly 0",
+        "unit": "unit of the last decimal that any number of the file has",
         "declared": "what the run declares as its learning rate, where it does",
         "loss_name": "the training loss",
         "loss_first": "its level at the start",
@@ -43,7 +45,13 @@ LOSSES = Companions(Role.LOSS, Split.TRAIN)
             Level.WARN,
             "{series} is exactly 0 on every row, while {other} is not.",
             "{zeros} of {points} logged learning rates of this group are 0.0.",
-        )
+        ),
+        "printed": Variant(
+            Level.WARN,
+            "{series} is printed as 0 on every row, from step {first_step} to {last_step}.",
+            "{zeros} of {points} logged learning rates are 0{declared}. No number of the file has a"
+            " decimal beyond {unit:g}: a smaller rate would look the same.",
+        ),
     },
     doc=Doc(
         measures="Whether every logged learning rate is exactly 0.",
@@ -54,6 +62,8 @@ LOSSES = Companions(Role.LOSS, Split.TRAIN)
             "Fewer than five rows are not judged: a last row is 0 at the end of most schedules.",
             "A loss that clearly falls shows that the rate was not recorded, or printed with too"
             " few digits: nothing is judged.",
+            "A warning where no number of the file has more decimals than a few: in a text log that"
+            " prints 0.0000, or where at least two other columns are rounded as well.",
             "One parameter group at 0 beside others that are not is a warning: it may be frozen.",
         ),
         references=("trainproof gallery: lr_zero", "Ultralytics results.csv: lr/pg0 to lr/pg2"),
@@ -62,7 +72,11 @@ LOSSES = Companions(Role.LOSS, Split.TRAIN)
     silent=Example("a constant rate", view(series("learning_rate", [1e-3] * 20))),
 )
 def zero_rate(
-    lr: Series, others: tuple[Series, ...], losses: tuple[Series, ...], facts: Facts
+    lr: Series,
+    others: tuple[Series, ...],
+    losses: tuple[Series, ...],
+    facts: Facts,
+    beside: Attempt,
 ) -> Outcome:
     zeros = len(lr) - int(np.count_nonzero(lr.values))
     measured: dict[str, Value] = {"points": len(lr), "zeros": zeros}
@@ -77,8 +91,31 @@ def zero_rate(
         measured |= {"loss_name": loss.tag, "loss_first": seen.first, "loss_last": seen.last}
         return Undecided(measured, Skip.NEED_DEGENERATE)
     rate = facts.learning_rate
-    declared = "" if rate is None else f"; the run declares {rate:g}"
-    return Fired((Evidence(where(lr), {**measured, "declared": declared}),))
+    measured["declared"] = "" if rate is None else f"; the run declares {rate:g}"
+    unit = _last_decimal(lr, beside)
+    if unit is None:
+        return Fired((Evidence(where(lr), measured),))
+    return Fired((Evidence(where(lr), {**measured, "unit": unit}, "printed"),))
+
+
+_TEXTS = (".log", ".txt", ".out", ".err")
+
+
+def _last_decimal(lr: Series, beside: Attempt) -> float | None:
+    """The unit of the last decimal in a file that rounds whatever it prints; None where a number
+    has full precision, or too little tells."""
+    units = []
+    for one in beside.series:
+        values = one.values[np.isfinite(one.values)]
+        if one.artifact == lr.artifact and one.role is not Role.EPOCH and np.any(values % 1):
+            units.append(printed_quantum(values) or 0.0)
+    enough = len(units) > (0 if lr.artifact.lower().endswith(_TEXTS) else 1)
+    least = min(units, default=0.0)
+    return least if enough and least >= _COARSE else None
+
+
+_COARSE = 1e-6
+"""Rates below it are not in use."""
 
 
 @rule(

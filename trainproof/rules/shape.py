@@ -184,6 +184,8 @@ def _by_points(values: Floats, seen: Profile, least: float) -> GiveBack:
     rise = end - best
     # Neighbours that remember each other wander together: three of them are not three.
     error = seen.sigma * inflation(seen.rho)
+    if first > best and len(levels) > 2 and levels[lowest + 1] >= end:
+        error = math.inf  # between the low values lies one as high as the end: noise that grew
     strays = wander(values) if _in_errors(rise, error) > least else error
     return GiveBack("points", best, at, end, top - best, rise, error, strays)
 

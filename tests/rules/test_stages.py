@@ -1,0 +1,66 @@
+"""Losses that rose where a setting of the training was changed."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from tests.rules.judging import judge, level, measured
+from trainproof.model.data import Identity, Role, RunView
+from trainproof.model.outcome import Level
+from trainproof.rules.examples import series, view
+
+STAGES = 4
+ROWS = 25
+
+
+def curriculum(setting: Sequence[float], tag: str = "difficulty", *extra: float) -> RunView:
+    """A loss that falls within each stage, and begins the next one higher: the data are harder."""
+    chance = random.Random(0)
+    loss = [
+        (0.4 * stage + (1.2 if stage == 0 else 0.4) * math.exp(-row / 4) + 0.01)
+        * math.exp(0.05 * chance.gauss(0, 1))
+        for stage in range(STAGES)
+        for row in range(ROWS)
+    ]
+    found = [
+        series("loss", loss),
+        series(tag, list(setting), identity=Identity(Role.UNKNOWN, tag)),
+    ]
+    if extra:
+        steps = range(20, STAGES * ROWS + 1, 20)
+        found.append(series("eval_loss", list(extra), steps))
+    return view(*found)
+
+
+BY_STAGE = [float(stage) for stage in range(STAGES) for _ in range(ROWS)]
+
+
+def test_a_rise_where_the_difficulty_changed_is_no_failure() -> None:
+    cell = judge("TP-DIVERGE", curriculum(BY_STAGE))
+    assert level(cell) == (Level.WARN, "setting")
+    assert measured(cell)["setting"] == "difficulty"
+
+
+def test_beside_a_held_out_loss_at_its_best_it_is_only_told() -> None:
+    cell = judge("TP-DIVERGE", curriculum(BY_STAGE, "difficulty", 1.6, 1.4, 1.2, 1.0, 0.9))
+    assert level(cell) == (Level.INFO, "setting-held-out")
+
+
+@pytest.mark.parametrize(
+    ("setting", "tag"),
+    [
+        ([1.0] * STAGES * ROWS, "difficulty"),
+        ([float(row // 33) for row in range(STAGES * ROWS)], "difficulty"),
+        ([float(row) for row in range(STAGES * ROWS)], "tokens"),
+        (BY_STAGE, "skipped_batches"),
+    ],
+    ids=["constant", "changes elsewhere", "changes with each row", "counts events"],
+)
+def test_a_column_that_does_not_explain_the_rise_changes_nothing(
+    setting: list[float], tag: str
+) -> None:
+    assert level(judge("TP-DIVERGE", curriculum(setting, tag))) == (Level.FAIL, "")
