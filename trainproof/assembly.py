@@ -47,7 +47,7 @@ AXIS_ROLES = frozenset({Role.STEP, Role.EPOCH, Role.WALL_TIME})
 
 LEARNED = frozenset({Role.LOSS, Role.METRIC, Role.REWARD})
 
-SPLIT_READERS = frozenset({"csv", "json", "jsonl", "text"})
+SPLIT_READERS = frozenset({"csv", "json", "jsonl", "text", "numbers"})
 """Readers of formats in which a training may write a file for each split."""
 
 LEADS = tuple(f"{word}/" for word, split in SPLITS.items() if split is not Split.TRAIN)

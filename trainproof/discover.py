@@ -143,7 +143,7 @@ class _Scout:
         name = bare(path)
         reader = self._forced or next((r for r in self._readers if r.claims(name, head)), None)
         if reader is None:
-            return Unjudged(self._root, path, Content.NOT_A_LOG)
+            return Unjudged(self._root, path, _unrecognised(path, head))
         return Artifact(self._root, path, size, reader.kind, reader.name)
 
     def _hollow(self, path: str, head: bytes) -> Unjudged | None:
@@ -160,6 +160,15 @@ class _Scout:
         if self._forced is None and not looks_like_log(path):
             content, detail = Content.NOT_A_LOG, ""
         return Unjudged(self._root, path, content, detail)
+
+
+def _unrecognised(path: str, head: bytes) -> Content:
+    if looks_like_log(path):
+        from .readers.bare_numbers import holds_numbers  # noqa: PLC0415 - few walks meet one
+
+        if holds_numbers(head):
+            return Content.UNNAMED_NUMBERS
+    return Content.NOT_A_LOG
 
 
 def pointed(head: bytes) -> str | None:

@@ -95,7 +95,7 @@ _ORIGIN = re.compile(r"tfevents\.\d+\.(?P<host>.+?)(?:\.(?P<pid>\d+)\.\d+)?(?:\.
 
 FAMILIES = {"csv": "table", "tsv": "table", "json": "json", "jsonl": "json", "ndjson": "json"}
 """Suffixes of logs that are of one kind; whatever is not named here is text."""
-READ_AS = {"csv": "table", "json": "json", "jsonl": "json", "text": "text"}
+READ_AS = {"csv": "table", "json": "json", "jsonl": "json", "text": "text", "numbers": "numbers"}
 """The same, by the reader: what a log holds goes before what it is called."""
 
 

@@ -36,6 +36,15 @@ def test_files_that_are_no_logs_are_told(which: int) -> None:
 
 
 @pytest.mark.parametrize("which", [0, 1])
+def test_what_makes_numbers_a_loss_is_told_where_nothing_else_is(which: int) -> None:
+    files = NotJudged({"unnamed-numbers": 3})
+    told = texts(report(not_judged=files))[which]
+    assert "3 unnamed-numbers" in told
+    assert "--format-hint numbers" in told
+    assert "--format-hint numbers" not in texts(report(subject(), not_judged=files))[which]
+
+
+@pytest.mark.parametrize("which", [0, 1])
 def test_who_judges_tensors_that_are_no_model_is_told(which: int) -> None:
     files = NotJudged({"saved-data": 2})
     told = texts(report(subject(), not_judged=files))[which]

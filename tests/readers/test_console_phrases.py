@@ -187,3 +187,73 @@ def test_a_tensor_as_python_prints_it() -> None:
 def test_the_last_batch_of_each_epoch_places_nothing() -> None:
     got = readout(*(f"epoch {i} batch 937 loss {2.5 - i / 10}" for i in range(6)))
     assert points(got, "loss") == [(i, 2.5 - i / 10) for i in range(6)]
+
+
+# --- several held-out sets, and what goes without saying ------------------------------------------
+
+
+def fairseq(epoch: int, loss: float) -> list[str]:
+    """What is printed of an epoch: a row within, two validations, the averages."""
+    start, update = "2023-02-01 10:00:00 | INFO |", 500 * epoch
+    ends = f"ppl 2.5 | wps 6e+04 | num_updates {update}"
+    return [
+        f"{start} train_inner | epoch {epoch:03d}: {100} / 500 loss={loss}, nll_loss={loss},"
+        f" ppl=9.5, wps=2e+04, num_updates={update - 400}, lr=5e-05, gnorm=1.2, wall=40",
+        f'{start} fairseq_cli.train | begin validation on "valid" subset',
+        f"{start} valid | epoch {epoch:03d} | valid on 'valid' subset | loss {loss + 1} | {ends}",
+        f"{start} valid_foo | epoch {epoch:03d} | valid on 'valid_foo' subset | loss {loss + 2}"
+        f" | {ends} | best_loss {loss}",
+        f"{start} news | epoch {epoch:03d} | valid on 'news' subset | loss {loss + 3} | {ends}",
+        f"{start} train | epoch {epoch:03d} | loss {loss + 4} | nll_loss {loss} | {ends}",
+    ]
+
+
+def test_fairseq_tells_sets_and_averages_apart() -> None:
+    got = readout(*fairseq(1, 5.5), *fairseq(2, 4.5))
+    assert got.facts.framework == "fairseq"
+    assert points(got, "loss") == [(100, 5.5), (600, 4.5)]
+    assert points(got, "valid/loss") == [(500, 6.5), (1000, 5.5)]
+    assert points(got, "valid_foo/loss") == [(500, 7.5), (1000, 6.5)]
+    assert points(got, "valid_news/loss") == [(500, 8.5), (1000, 7.5)]
+    assert points(got, "epoch/loss") == [(500, 9.5), (1000, 8.5)]
+    assert points(got, "valid_foo/ppl") == [(500, 2.5), (1000, 2.5)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "it {}: train {}, val {}",
+        "iter {} | train: {} | valid: {}",
+        "step {}/9: train {} test {}",
+    ],
+)
+def test_a_loss_may_go_without_saying(line: str) -> None:
+    got = readout(*(line.format(i, 3.5 - i, 4.5 - i) for i in range(1, 4)), path="log.txt")
+    assert points(got, "train loss") == [(1, 2.5), (2, 1.5), (3, 0.5)]
+    (held_out,) = set(got.tags) - {"train loss", "step", "iter", "it"}
+    assert points(got, held_out) == [(1, 3.5), (2, 2.5), (3, 1.5)]
+    assert held_out in ("val loss", "valid loss", "test loss")
+
+
+@pytest.mark.parametrize("line", ["[{}] loss = {}", "[{}] train_loss: {}", "[{}]: Loss {}"])
+def test_a_number_in_brackets_counts_where_it_rises(line: str) -> None:
+    got = readout(*(line.format(i, 3.5 - i) for i in range(3)))
+    (tag,) = set(got.tags) - {"step"}
+    assert points(got, tag) == [(0, 3.5), (1, 2.5), (2, 1.5)]
+
+
+def test_numbers_in_brackets_that_come_again_are_those_of_processes() -> None:
+    got = readout(*(f"[{i % 2}] loss = {i / 4}" for i in range(40)))
+    assert points(got, "loss") == [(0, 0.0), (1, 0.25)]
+
+
+def test_numbers_in_brackets_begin_again_with_each_epoch() -> None:
+    epochs = ([f"Epoch {e}", *(f"[{i}] loss = {e}.{i}" for i in range(3))] for e in (1, 2))
+    got = readout(*(line for lines in epochs for line in lines))
+    assert got.values("loss") == [1.0, 1.1, 1.2, 2.0, 2.1, 2.2]
+
+
+def test_the_line_of_the_source_is_no_number_of_the_training() -> None:
+    start = "[host] 2023-01-01 10:00:00,123 (trainer:732) INFO: 1epoch:train:"
+    got = readout(*(f"{start}{i}01-{i + 1}00batch: loss=1.5, acc=0.5" for i in range(3)))
+    assert set(got.tags) == {"step", "epoch", "loss", "acc"}

@@ -47,6 +47,7 @@ SAMPLES: dict[str, tuple[str, bytes]] = {
     }.items()
 } | {
     "coqui": ("trainer_0_log.txt", COQUI.encode()),
+    "numbers": ("loss.txt", b"".join(b"%d %.4f\n" % (i, 9 / i) for i in range(1, 400))),
     "aim": (".aim/run_metadata.sqlite", b"SQLite format 3\0" + bytes(300)),
     "wandb-summary": ("wandb-summary.json", b'{"loss": 0.5, "_step": 7}'),
     "yolo-results": ("results.txt", YOLO.encode() * 9),

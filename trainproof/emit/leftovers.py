@@ -12,6 +12,7 @@ from .view import full_path, plural
 NAMED = 10
 UNRECOGNISED = "not-a-log"
 DATA = "saved-data"
+NUMBERS = "unnamed-numbers"
 
 
 def blemishes(
@@ -47,6 +48,12 @@ def not_judged(style: Style, report: Report, *, every: bool = False) -> Iterator
     yield from more(len(files.files) - len(shown) + files.unlisted)
     if files.counts.get(DATA):
         hint = f"{DATA}: tensors that no layer is named by; trainproof checkpoint judges them too."
+        yield from style.wrap(hint, "  ")
+    if not report.reports and files.counts.get(NUMBERS):
+        hint = (
+            f"{NUMBERS}: one number a line, or a step and one. A name such as loss.txt says that"
+            " they are a loss, and so does --format-hint numbers for one file."
+        )
         yield from style.wrap(hint, "  ")
     if not report.reports and files.counts.get(UNRECOGNISED):
         hint = "No file was recognised as a log. --format-hint NAME says what one of them is."

@@ -32,6 +32,7 @@ class Content(StrEnum):
     MARKUP_PAGE = "markup-page"
     SUMMARY_ONLY = "summary-only"
     SAVED_DATA = "saved-data"
+    UNNAMED_NUMBERS = "unnamed-numbers"
     UNSUPPORTED = "unsupported-format"
     LINK_OUT_OF_ROOT = "link-out-of-root"
     NOT_REGULAR = "not-a-regular-file"

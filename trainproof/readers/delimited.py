@@ -32,6 +32,9 @@ NAMES = (".csv", ".tsv")
 LOOK = 10
 """Lines at the start among which the header must be; comments may stand before it."""
 
+COUNTED = 2
+"""Columns of a table without a header that may be a step and a number."""
+
 MAX_SPAN = 50
 """Lines that a quoted cell may span."""
 
@@ -136,7 +139,9 @@ class _Rows:
             yield NotJudgeable(Content.HEADER_ONLY, "one row and no header")
             return
         if layout is not None and layout.hopeless:
-            yield NotJudgeable(Content.NOT_A_LOG, "no step, no epoch and no training column")
+            bare = not layout.header and len(layout.names) == COUNTED
+            content = Content.UNNAMED_NUMBERS if bare else Content.NOT_A_LOG
+            yield NotJudgeable(content, "no step, no epoch and no training column")
             return
         yield from sheet.items(self._options, _facts(sheet))
 

@@ -18,7 +18,7 @@ from trainproof.model.data import Role, Split
 from .names import CONTAINERS, SPLITS, classify, word_set, words_of
 
 _SUFFIX = re.compile(
-    r"(?:\.(?:csv|tsv|json|jsonl|ndjson|log|txt|out|err)|(?<=\.log)\.\d{1,4})$", re.IGNORECASE
+    r"(?:\.(?:csv|tsv|json|jsonl|ndjson|log|txt|dat|out|err)|(?<=\.log)\.\d{1,4})$", re.IGNORECASE
 )
 _SHARD = re.compile(r"(?<![a-z])((?:rank|node|worker|process)[._-]?)\d+", re.IGNORECASE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .bare_numbers import BareNumbers
 from .catboost import CatBoostDocument, CatBoostTable
 from .console import ConsoleText
 from .coqui import Coqui
@@ -47,6 +48,7 @@ READERS: tuple[Reader, ...] = (
     JsonLines(),
     JsonSettings(),
     YamlSettings(),
+    BareNumbers(),
     ConsoleText(),
     Delimited(),
 )

@@ -45,7 +45,11 @@ DIALECTS = (
     _dialect("transformers", r"^\{'loss': '?<n>.*'learning_rate': '?<n>.*'epoch': '?<n>"),
     _dialect("keras", r"^ ?<n>/<n> ?(?:\[\]|-).*(?:s/step|s/epoch|s/sample|- loss:)"),
     _dialect("torchtune", r"^Step<n> \| loss:<n> lr:<n> tokens_per_second"),
-    _dialect("fairseq", r"\| train(?:_inner)? \| \{\"epoch\":|epoch<n>:<n> /<n> loss=<n>, ppl="),
+    _dialect(
+        "fairseq",
+        r"\| train(?:_inner)? \| \{\"epoch\":"
+        r"|epoch<n>:<n> /<n> loss=<n>,(?: nll_loss=<n>,)? ppl=",
+    ),
     _dialect("espnet", r"<n>epoch:train:<n>-<n>batch:|<n>epoch results: \[train\]"),
     _dialect("kohya", r"%\|\|<n>/<n> \[.*avr_loss=<n>"),
     _dialect("lightning", r"^Epoch<n>:<n>%\|\|<n>/<n> \[.*v_num="),

@@ -13,7 +13,7 @@ from trainproof.readers.text import FaultLog
 from .dialects import INFERRED
 from .numbers import HOLE, may_hold_numbers, pattern_of, pieces_of, value_of, without_bars
 from .phrases import named
-from .plan import Counter, Kind, Plan, plan_of
+from .plan import NUMBERED, Counter, Kind, Plan, plan_of
 from .tables import Tables
 
 MAX_LINE = 16384
@@ -179,6 +179,7 @@ class Log:
     _tables: Tables = field(default_factory=Tables)
     _idle: set[str] = field(default_factory=set)
     _begun: int = 0
+    _numbered: tuple[float | None, int] | None = None
 
     def passes(self, look: str, text: str, line: int) -> bool:
         """Whether a line is known to report nothing, from its ``look``: the line with every digit
@@ -274,6 +275,8 @@ class Log:
 
     def _record(self, plan: Plan, numbers: Sequence[str], line: int) -> None:
         epoch, step, counter = self._counters(plan, numbers)
+        if counter is not None and counter.rank == NUMBERED and not self._rises(epoch, step):
+            return
         total = None
         if counter is not None and counter.total is not None:
             total = _count(numbers[counter.total])
@@ -289,6 +292,14 @@ class Log:
                 inner = counter.inner and (plan.epoch is not None or not plan.bar)
                 step = self._clock.place(epoch, step, total, inner)
         self._keep(plan, numbers, line, epoch, step)
+
+    def _rises(self, epoch: float | None, step: int | None) -> bool:
+        """Whether a number without a name can count steps: those of processes come again."""
+        before, self._numbered = self._numbered, (epoch, step or 0)
+        if before is None or before[0] != epoch or before[1] < self._numbered[1]:
+            return True
+        self._numbered = before
+        return False
 
     def _is_evaluation(self, plan: Plan, line: int) -> bool:
         """Whether a bar of Keras that ends is a second one in its epoch: ``evaluate`` draws one

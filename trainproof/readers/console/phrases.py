@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from trainproof.readers.names import split_of
+
 MAX_JSON = 4096
 """Characters of one event of MLPerf."""
 
@@ -66,6 +68,25 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+# --- fairseq --------------------------------------------------------------------------------------
+
+_NAME = re.compile(r"(?<=\| )(?!num_updates )(?=[A-Za-z_]\w* [-\d.ni])")
+"""Where the name of a number begins, between bars."""
+
+
+def _of_epoch(line: re.Match[str]) -> str:
+    """The averages of an epoch, logged under the names of what every few steps are."""
+    return line["place"] + _NAME.sub("epoch/", line["numbers"])
+
+
+def _of_subset(line: re.Match[str]) -> str:
+    """What was measured on one of the held-out sets: ``valid_foo/loss``."""
+    subset = line["set"] if split_of(line["set"]) else f"valid_{line['set']}"
+    return line["place"] + _NAME.sub(f"{subset}/", line["numbers"])
+
+
+# --- others ---------------------------------------------------------------------------------------
+
 _AT = re.compile(
     r"\b(?P<what>(?:(?:train(?:ing)?|test|val(?:idation)?) )?(?:loss|cost|error|accuracy))"
     r" (?:after|at) (?P<where>epoch|iteration|iter|step)(?: number)? ?[:#]?"
@@ -73,6 +94,14 @@ _AT = re.compile(
     re.IGNORECASE,
 )
 """``Cost after epoch 3: 0.12``: the place stands between the name and its number."""
+
+_COUNT = r"(?:it|iter|iteration|step|epoch)s?\W{0,3}\d+(?: ?/ ?\d+)?\W{1,4}"
+_VALUE = r"(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)"
+_BOTH = re.compile(
+    rf"^(\W{{0,8}}{_COUNT})train\W{{1,3}}({_VALUE}\W{{1,4}})(val|valid|test)\W{{1,3}}(?={_VALUE})",
+    re.IGNORECASE,
+)
+"""``it 100: train 2.1, val 2.2``: what is measured on both goes without saying."""
 
 PHRASES = (
     Phrase(":::MLLOG", re.compile(r"^.{0,80}?:::MLLOG (?P<event>\{.*\})\s*$"), _mlperf),
@@ -85,6 +114,20 @@ PHRASES = (
         re.compile(r"^\s*(\d+): [\d.]+, ([\d.]+|-?nan) avg loss, ([\d.]+) rate,"),
         r"step: \1, loss: \2, lr: \3,",
     ),  # Darknet
+    Phrase(
+        "| train | epoch ",
+        re.compile(r"^(?P<place>.{0,80}\| train \| epoch \d+ (?=\| loss))(?P<numbers>.*)$"),
+        _of_epoch,
+    ),
+    Phrase(
+        "' subset | ",
+        re.compile(
+            r"^(?P<place>.{0,80}\| epoch \d+ )\| valid on '(?P<set>[\w.-]{1,80})' subset "
+            r"(?P<numbers>\| .*)$"
+        ),
+        _of_subset,
+    ),
     Phrase(" after ", _AT, r"\g<where> \g<count>, \g<what>: "),
     Phrase(" at ", _AT, r"\g<where> \g<count>, \g<what>: "),
+    Phrase("train", _BOTH, r"\1train loss \2\3 loss "),
 )

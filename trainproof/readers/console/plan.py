@@ -33,6 +33,9 @@ MAX_KEY = 80
 UNNAMED = 50
 """Rank of a counter that has no name; those of the table of names are lower."""
 
+NUMBERED = 60
+"""Rank of a number in brackets before the line, which may be the rank of a process as well."""
+
 MAX_WORDS = 4
 """Words of a name; what stands before them is prose."""
 
@@ -65,6 +68,7 @@ _UNIT = re.compile(r"^(?:(?:%|[^\W\d_]+)(?:/[^\W\d_]+)?(?:\.(?=\s))?| s\.(?=\s))
 _WORD = re.compile(r"[^\W\d][\w@-]*")
 _DEVICE = re.compile(r"\b(?:cuda|cpu|xla|mps|npu|hpu):$")
 _FILE = re.compile(r"\.(?:py|cc|cpp|cu|c|go|rs|json|yaml|yml|pt|pth|txt|log)\d*$")
+_SOURCE = re.compile(r"[(\[ ][A-Za-z_]\w*:$")
 _LOGGER = word_set("info debug warning warn error critical root main rank")
 """Words that loggers put before a message."""
 
@@ -95,6 +99,8 @@ _WARM_UP = re.compile(r"warm_?-?up[_ -]?(?:step|iter|epoch)?s?[:= ]*" + HOLE)
 _SPLIT_WORD = re.compile(r"(?<![\w./-])(" + "|".join(SPLITS) + r")(?![\w./-])", re.IGNORECASE)
 _TUTORIAL = re.compile(rf"^\s*\[{HOLE},{HOLE}\]")
 """``[1,  2000] loss: 2.1``: epoch and batch in PyTorch's first tutorial."""
+_NUMBERED = re.compile(rf"^\s*\[{HOLE}\]:?\s+\w*loss\b", re.IGNORECASE)
+"""``[3] loss = 0.5``: a count that has no name, if nothing else in the line is one."""
 
 
 class Kind(StrEnum):
@@ -186,6 +192,8 @@ class _Parser:
         for at in range(len(self.texts) - 1):
             if not self._is_taken(at):
                 self._number(at)
+        if not self.counters and _NUMBERED.match(self.shape):
+            self._count(0, Axis.STEP, NUMBERED)
         kind = self._kind()
         if kind is None:
             return None
@@ -306,8 +314,15 @@ class _Parser:
             self._value(at, name, Role.LOSS)
         else:
             role = classify(name).role
+            if role is Role.UNKNOWN and self._is_line_of_source(at):
+                return
             if key.explicit or role not in (Role.UNKNOWN, Role.OTHER):
                 self._value(at, name, role)
+
+    def _is_line_of_source(self, at: int) -> bool:
+        """``(trainer:732)``: where in the program the line was printed."""
+        before = self.texts[at]
+        return _SOURCE.search(before) is not None and self._after(at, (")", "]"))
 
     def _split(self, at: int, name: str) -> None:
         """``Test: [0/98]``, ``Train: 3 [  50/1251 (  4%)]``."""
