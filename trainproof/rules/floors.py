@@ -203,7 +203,7 @@ def softmax_floor(
     ] = 0.4,
 ) -> Outcome:
     outcome = _by_floor(loss, metrics, facts, near, right)
-    if isinstance(outcome, Fired):
+    if isinstance(outcome, Fired) or not metrics:
         return outcome
     pairs = ((one, _accuracy(one, metrics)) for one in (loss, *losses))
     found = (_coupled(one, beside, least_scatter) for one, beside in pairs if beside is not None)
@@ -215,13 +215,10 @@ def _by_floor(
     loss: Series, metrics: tuple[Series, ...], facts: Facts, near: float, right: float
 ) -> Outcome:
     ending = loss.values[-(len(loss) // 3) :]
-    measured: dict[str, Value] = {
-        "points": len(loss),
-        "end": median(ending),
-        "least": float(loss.values.min()),
-    }
+    least, most = float(loss.values.min()), float(ending.max())
+    measured: dict[str, Value] = {"points": len(loss), "end": median(ending), "least": least}
     candidates = COMMON_CLASSES if facts.num_classes is None else (facts.num_classes,)
-    classes = next((c for c in candidates if _at_floor(loss, c, near)), None)
+    classes = next((c for c in candidates if _at_floor(c, least, most, near)), None)
     if classes is None:
         return Clean(measured)
     measured |= {"classes": classes, "floor": softmax_twice(classes)}
@@ -287,10 +284,10 @@ def _stands(found: Coupling) -> bool:
     return whole and found.accuracy >= 0.5 and found.loss > 1.2 * found.fair > 0
 
 
-def _at_floor(loss: Series, classes: int, near: float) -> bool:
+def _at_floor(classes: int, least: float, most: float, near: float) -> bool:
+    """``least``: of all values, ``most``: of those at the end."""
     floor = softmax_twice(max(2, classes))
-    ending = loss.values[-(len(loss) // 3) :]
-    return bool(ending.max() <= (1 + near) * floor and loss.values.min() >= (1 - near) * floor)
+    return most <= (1 + near) * floor and least >= (1 - near) * floor
 
 
 def _accuracy(loss: Series, metrics: Iterable[Series]) -> Series | None:

@@ -21,6 +21,7 @@ from .statistics import (
     block_medians,
     course,
     deviation,
+    equal_parts,
     measure,
     median,
     printed_quantum,
@@ -257,7 +258,7 @@ def _above(values: Floats, limit: float, around: Floats) -> Mask:
 def _around(values: Floats) -> Floats:
     """For each row the median of up to five neighbouring blocks' medians, its own included."""
     blocks = min(MOST_BLOCKS, len(values) // 4)
-    edges = tuple(len(values) * i // blocks for i in range(blocks + 1))
+    edges = equal_parts(len(values), blocks)
     levels = block_medians(values, edges).tolist()
     padded = [levels[0], levels[0], *levels, levels[-1], levels[-1]]
     near = [sorted(padded[at : at + 5])[2] for at in range(blocks)]

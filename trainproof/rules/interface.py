@@ -116,18 +116,21 @@ class Each:
         return place.focus
 
     def _matching(self, attempt: Attempt) -> Sequence[Series]:
-        found = [s for role in self.roles for s in attempt.select(role, self.split)]
+        found: Sequence[Series] = ()
+        for role in self.roles:
+            selected = attempt.select(role, self.split)
+            found = [*found, *selected] if found else selected
         if not found:
             return found
         if self.parts:
             found = [s for s in found if self.parts & set((s.identity.component or "").split("_"))]
         if self.named:
             found = [s for s in found if s.identity.base in self.named]
+        if self.which is Which.ALL:
+            return found
         if self.which is Which.OBJECTIVE:
             found = [s for s in found if s.split is Split.TRAIN] or found
-        if self.which is not Which.ALL:
-            found = [s for s in found if s.identity.component is None] or found
-        return found
+        return [s for s in found if s.identity.component is None] or found
 
     def _unfit(self, series: Series) -> Missing | None:
         points = len(series)
@@ -183,8 +186,10 @@ class Companion:
         return f"a {split}{self.role} series with at least {self.points} points"
 
     def bind(self, place: Place) -> Series | Missing:
-        found = list(place.attempt.select(self.role, self.split))
+        found = place.attempt.select(self.role, self.split)
         enough = [s for s in found if len(s) >= self.points]
+        if len(enough) == 1:
+            return enough[0]
         if not enough:
             return _short(self.role, found, self.points) or absent(place.view, self.role)
         home = place.focus.artifact if place.focus else ""

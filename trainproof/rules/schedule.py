@@ -201,10 +201,11 @@ def zero_rate_partial(
     runs = _zeros_after_start(lr)
     if runs is None:
         return Undecided({**measured, "zeros": len(lr)}, Skip.NEED_DEGENERATE)
-    at, length = max(runs, key=lambda run: run[1], default=(0, 0))
+    found = list(runs)
+    at, length = max(found, key=lambda run: run[1], default=(0, 0))
     planned = _planned(lr, facts)
     measured |= {
-        "zeros": int(runs.lengths.sum()),
+        "zeros": sum(length for _, length in found),
         "longest": length,
         "planned": "not declared" if planned is None else planned,
     }

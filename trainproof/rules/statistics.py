@@ -181,9 +181,8 @@ def _printed(values: Floats, digits: int) -> bool:
     first = abs(float(values[0]) * unit)
     if not abs(first - round(first)) <= 1e-6 * min(first, 1.0):
         return False
-    scaled = values * unit
-    near = 1e-6 * np.minimum(np.abs(scaled), 1)
-    return bool((np.abs(scaled - np.rint(scaled)) <= near).all())
+    scaled = np.abs(values * unit)
+    return bool((np.abs(scaled - np.rint(scaled)) <= 1e-6 * np.minimum(scaled, 1)).all())
 
 
 def _stored_single(values: Floats, digits: int) -> bool:
@@ -469,11 +468,15 @@ def measure(values: Floats) -> Profile:
     )
 
 
-@lru_cache(maxsize=256)
 def block_edges(count: int) -> tuple[int, ...]:
     """Borders of at most 20 equal blocks of at least five points; one block when fewer."""
-    blocks = max(1, min(MOST_BLOCKS, count // LEAST_WIDTH))
-    return tuple(count * i // blocks for i in range(blocks + 1))
+    return equal_parts(count, max(1, min(MOST_BLOCKS, count // LEAST_WIDTH)))
+
+
+@lru_cache(maxsize=256)
+def equal_parts(count: int, parts: int) -> tuple[int, ...]:
+    """Borders of ``parts`` blocks of ``count`` points."""
+    return tuple(count * i // parts for i in range(parts + 1))
 
 
 def block_medians(values: Floats, edges: tuple[int, ...]) -> Floats:
