@@ -340,6 +340,20 @@ def test_one_quantum_of_rounding_is_no_divergence() -> None:
     assert not judge("TP-DIVERGE", view(loss(values))).hits
 
 
+def test_a_test_of_learning_rates_is_no_training() -> None:
+    """Up to 30 in equal amounts: it ends where the loss explodes."""
+    rates = [1e-5 + 0.3 * i for i in range(100)]
+    exploding = np.concatenate((learning(30, 1.4, 0.9), np.geomspace(0.9, 140, 70)))
+    idle = np.concatenate((flat(50, 1.4), np.geomspace(1.4, 1.7, 50)))
+    for values in (exploding, idle):
+        lr = series("learning_rate", rates)
+        for id in ("TP-DIVERGE", "TP-DEAD-RUN"):
+            assert not judge(id, view(loss(values), lr)).hits
+    constant = series("learning_rate", [1e-3] * 100)
+    assert judge("TP-DIVERGE", view(loss(exploding), constant)).hits
+    assert judge("TP-DEAD-RUN", view(loss(idle), constant)).hits
+
+
 def test_stair_steps_at_epoch_boundaries_are_clean() -> None:
     values = np.repeat([3.0, 2.2, 1.7, 1.4, 1.2], 60) * (1 + 0.02 * noise(300))
     assert is_clean(judge("TP-DIVERGE", view(loss(values))))

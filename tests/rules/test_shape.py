@@ -19,6 +19,7 @@ from trainproof.rules.shape import (
     improved,
     multiplied,
     restarts_late,
+    tries_rates,
 )
 from trainproof.rules.statistics import measure
 
@@ -202,3 +203,22 @@ def test_restarts_late(rates: list[float], restarts: bool) -> None:
 def test_no_rate_is_no_restart() -> None:
     assert not restarts_late(None, 0.2)
     assert not restarts_late(series("learning_rate", [0.0, math.nan, 1.0]), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        ([1e-6 * 1.2**i for i in range(60)], True),
+        ([1e-5 + 0.1 * i for i in range(60)], True),  # linear, up to 6
+        ([1e-5 * (i + 1) for i in range(200)], False),  # a warmup that was cut short
+        ([1e-6 * 1.2**i for i in range(59)] + [1e-6], False),
+        ([1e-3 * 1.05**i for i in range(60)], False),
+        ([1e-3] * 60, False),
+    ],
+)
+def test_a_rate_that_is_raised_until_training_breaks_is_a_test(
+    rates: list[float], expected: bool
+) -> None:
+    lr = series("learning_rate", rates)
+    assert tries_rates(lr) is expected
+    assert restarts_late(lr, 0.2) >= expected

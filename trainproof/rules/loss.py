@@ -39,6 +39,7 @@ from .shape import (
     improved,
     multiplied,
     restarts_late,
+    tries_rates,
 )
 from .stages import changed_setting
 from .statistics import (
@@ -499,7 +500,9 @@ def _least_step(values: Floats) -> float:
             "Works on negative losses: the share of the fall does not depend on shift or scale.",
             "A held-out loss at its best, a part of the loss beside one that fell, and a loss that"
             " is held out itself are judged at a lower level.",
-            "A learning rate that doubles in the last fifth (cyclic, warm restart): not judged.",
+            "A learning rate that doubles in the last fifth (cyclic, warm restart), or is raised a"
+            " hundredfold from row to row by one factor, or up to 1 and more (a test of rates): not"
+            " judged.",
             "A warning where at least half of the rise came at once with another value of a logged"
             " setting (a difficulty, a task, a length): the loss may mean something else since; a"
             " note where a held-out loss is at its best besides.",
@@ -791,7 +794,8 @@ def _kept(kept: Kept) -> dict[str, Value]:
             " one, where the first rows do not lie above the others, there is no trend, and no"
             " other series shows any sign of progress. A loss that scatters by more than 30 % of"
             " its level (a diffusion's) must end higher than it began.",
-            "A log that does not show the start of the run is not judged.",
+            "A log that does not show the start of the run is not judged, nor is a test of learning"
+            " rates: one that grows a hundredfold by one factor, or up to 1 and more.",
             "Another loss or metric of the same execution that improved makes it a warning.",
             "Preference tuning, reinforcement and adversarial training are out of scope: their"
             " losses need not fall.",
@@ -846,6 +850,8 @@ def dead_run(
     }
     if fell(seen):
         return Clean(measured)
+    if tries_rates(lr):
+        return Undecided(measured, Skip.REGIME)
     well = len(loss) >= FEW and visible <= hidden * level
     trendless = seen.p_fall > no_trend and _least_fall(loss, seen) < visible
     if well and (trendless or abs(fall) + visible <= unmoved * level):

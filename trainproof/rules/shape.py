@@ -325,11 +325,29 @@ def at_its_best(series: Series, after: int) -> Kept | None:
 # --- the learning rate's part ---------------------------------------------------------------------
 
 
+def tries_rates(lr: Series | None) -> bool:
+    """Whether the learning rate is raised from row to row until training breaks: a range test.
+
+    It grows a hundredfold without ever falling, by one factor for equal steps or up to 1 and more;
+    a warmup grows by equal amounts, and ends lower.
+    """
+    if lr is None or len(lr) < FEW or not (lr.values > 0).all() or screen(lr).nonfinite:
+        return False
+    rises, steps = np.diff(np.log(lr.values)), np.diff(lr.steps)
+    if not (rises > 0).all() or lr.values[-1] < 100 * lr.values[0]:
+        return False
+    rates = rises / np.maximum(steps, 1)
+    return bool(rates.max() <= 1.1 * rates.min() or lr.values[-1] >= 1.0)
+
+
 def restarts_late(lr: Series | None, share: float) -> bool:
     """Whether the learning rate at least doubles from an earlier low within the last ``share``
-    of the steps: a cyclic schedule or a warm restart raises the loss by design."""
+    of the steps, or is tried over a range: a cyclic schedule, a warm restart or such a test raises
+    the loss by design."""
     if lr is None or len(lr) < 3 or screen(lr).nonfinite:
         return False
+    if tries_rates(lr):
+        return True
     begin = lr.steps[-1] - share * (lr.steps[-1] - lr.steps[0])
     tail = lr.values[lr.steps >= begin]
     lows = np.maximum(np.minimum.accumulate(tail), 0.0)
