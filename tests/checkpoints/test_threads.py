@@ -18,6 +18,7 @@ from tests.support.saved import safetensors_bytes, write
 from tests.support.zips import torch_zip
 from trainproof.checkpoints import LIMITS
 from trainproof.checkpoints.draft import Item
+from trainproof.checkpoints.measure import stretches
 from trainproof.checkpoints.parts import PART, Values, all_measured
 from trainproof.checkpoints.reader import read_checkpoint
 from trainproof.checkpoints.source import Damage, Source
@@ -170,6 +171,16 @@ def test_parts_of_a_stretch_say_what_the_stretch_says(
     assert [(stats.sampled, stats.subnormal) for stats, _ in made] == [
         (stats.sampled, stats.subnormal) for stats, _ in alone
     ]
+
+
+def test_more_bytes_than_there_are_are_not_cut_into_parts(tmp_path: Path) -> None:
+    with write(tmp_path / "data", bytes(LARGE)).open("rb") as stream:
+        source = Source.of(stream)
+        with pytest.raises(Damage, match="outside of 1048576 bytes"):
+            all_measured(source, [Values("float32", 0, 1 << 62)])
+        assert stretches(source, 4, 1 << 62, LARGE) is None
+        assert stretches(source, 4, LARGE - 4, LARGE) is not None
+    assert stretches(Source.of(io.BytesIO(bytes(LARGE))), 4, LARGE - 4, LARGE) is None
 
 
 def test_a_part_that_ends_while_it_is_read_is_damage(tmp_path: Path) -> None:

@@ -14,11 +14,22 @@ from .dtypes import DTYPES
 from .limits import LIMITS, Limits
 from .parts import PART, parts
 from .scan import combined, joined, scan_of
-from .source import Damage
+from .source import Damage, Source
 from .threads import LARGE, in_threads
 from .torch_objects import Tensor
 from .views import Block as Part
 from .views import Passing, Read, View, blocks, measure_blocks, shown
+
+Stretches = Callable[[int, int], Iterator[memoryview]]
+"""The pieces of so many bytes of a storage, from the given one on."""
+
+
+def stretches(source: Source, start: int, size: int, chunk: int) -> Stretches | None:
+    """Those of a storage that lies in a file as it is. None where it cannot be read in parts: by
+    one reader only, or because it is not all there."""
+    if not source.shared or start + size > source.size:
+        return None
+    return lambda at, count: source.chunks(start + at, count, chunk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +38,7 @@ class Block:
 
     ``read``: random access, None where there is none (compressed). ``start``: their first byte
     in the file, None where they are not there as they are. ``shared``: whether other blocks may be
-    read meanwhile. ``stretch``: the pieces of some of the bytes, None where they come in one row.
+    read meanwhile. ``stretch``: how it is read in parts, None where it is not.
     """
 
     size: int
@@ -35,7 +46,7 @@ class Block:
     read: Read | None
     start: int | None = None
     shared: bool = False
-    stretch: Callable[[int, int], Iterator[memoryview]] | None = None
+    stretch: Stretches | None = None
 
 
 @dataclass(slots=True)

@@ -59,6 +59,9 @@ def all_measured(
     Raises Damage, OSError.
     """
 
+    for one in several:
+        source.part(one.start, one.nbytes)  # before anything is cut: a size may be any number
+
     def measure(one: Values) -> Measured:
         scan, crc = scan_of(DTYPES[one.dtype], one.big_endian), 0
         for piece in source.chunks(one.start, one.nbytes, chunk):

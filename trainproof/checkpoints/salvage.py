@@ -21,7 +21,8 @@ from trainproof.model.tensors import (
 )
 
 from .draft import Draft, Item
-from .measure import Block, Measured, measure
+from .limits import LIMITS
+from .measure import Block, Measured, measure, stretches
 from .source import Damage, Source
 from .torch_contents import contents_of
 from .torch_objects import Contents
@@ -100,7 +101,7 @@ def _block(source: Source, start: int, size: int) -> Block:
         lambda: source.chunks(start, size),
         lambda at, count: source.read(start + at, count),
         shared=source.shared,
-        stretch=(lambda at, count: source.chunks(start + at, count)) if source.shared else None,
+        stretch=stretches(source, start, size, LIMITS.chunk),
     )
 
 

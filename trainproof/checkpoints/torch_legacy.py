@@ -24,7 +24,7 @@ from trainproof.model.tensors import (
 from .distributed import is_metadata, read_metadata
 from .draft import Draft, Item
 from .dtypes import itemsize
-from .measure import Block, Measured, measure
+from .measure import Block, Measured, measure, stretches
 from .pickles.allowlist import classify
 from .pickles.nodes import Call, Items, Large, Node, Pairs, path_of
 from .pickles.walker import Walked, walk
@@ -135,7 +135,7 @@ def _block(draft: Draft, start: int, size: int) -> Block:
         lambda at, count: source.read(start + at, count),
         start,
         source.shared,
-        (lambda at, count: source.chunks(start + at, count, chunk)) if source.shared else None,
+        stretches(source, start, size, chunk),
     )
 
 

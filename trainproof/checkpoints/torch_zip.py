@@ -20,7 +20,7 @@ from trainproof.model.tensors import (
 )
 
 from .draft import Draft, Item
-from .measure import Block, Measured, measure
+from .measure import Block, Measured, measure, stretches
 from .pickles.walker import Walked
 from .salvage import salvage
 from .source import Damage, Source
@@ -228,9 +228,6 @@ def _block(archive: Archive, entry: Entry) -> Block:
     def read(at: int, count: int) -> bytes:
         return source.read(entry.start + at, count)
 
-    def stretch(at: int, count: int) -> Iterator[memoryview]:
-        return source.chunks(entry.start + at, count, archive.limits.chunk)
-
     stored = entry.method == STORED
     return Block(
         entry.size,
@@ -238,7 +235,7 @@ def _block(archive: Archive, entry: Entry) -> Block:
         read if stored else None,
         entry.start if stored else None,
         source.shared,
-        stretch if stored and source.shared else None,
+        stretches(source, entry.start, entry.size, archive.limits.chunk) if stored else None,
     )
 
 
