@@ -15,7 +15,7 @@ import pytest
 from tests.support.tfevents import event_file, scalar
 from trainproof import audit
 from trainproof.config import Config
-from trainproof.guardian.watch import GROWTH, SMALL, Change, Look, Watch, is_new_scene
+from trainproof.guardian.watch import GROWTH, SMALL, Change, Look, Watch, is_new_scene, look
 from trainproof.model.report import Report, Verdict
 
 
@@ -298,7 +298,7 @@ def test_workers_stay_and_are_replaced_when_they_die(tmp_path: Path, clock: Cloc
     assert worker.process.poll() is not None
 
 
-LOOK = Look(1, 2, 5000, 9)
+LOOK = Look(1, 2, 5000, 9, 9)
 KEY = ("/runs", "log.csv")
 
 
@@ -324,3 +324,13 @@ def test_files_that_come_go_shrink_or_are_replaced_are_a_new_scene(
 def test_a_file_shorter_than_its_head_is_recognised_anew_when_it_changes() -> None:
     short = replace(LOOK, size=100)
     assert is_new_scene({KEY: short}, {KEY: replace(short, size=200, modified=10)})
+
+
+def test_permissions_that_change_are_seen(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text(jsonl(curve(10)))
+    config = Config(paths=(str(tmp_path),))
+    before, since = look(config), log.stat().st_ctime_ns
+    while log.stat().st_ctime_ns == since:  # the clock of a file system has coarse ticks
+        log.chmod(0o600)
+    assert look(config) != before

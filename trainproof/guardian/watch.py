@@ -30,12 +30,14 @@ GROWTH = 50
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the system says of one file."""
+    """What the system says of one file. ``changed``: its content or its permissions, by which it
+    may become readable again."""
 
     device: int
     inode: int
     size: int
     modified: int
+    changed: int
 
 
 Looks = Mapping[tuple[str, str], Look]
@@ -204,7 +206,7 @@ def _stat(path: str) -> Look | None:
         told = os.stat(path)
     except (OSError, ValueError):
         return None
-    return Look(told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns)
+    return Look(told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns)
 
 
 def is_new_scene(before: Looks, now: Looks) -> bool:
