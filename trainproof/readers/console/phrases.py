@@ -73,16 +73,20 @@ def _is_number(value: object) -> bool:
 _NAME = re.compile(r"(?<=\| )(?!num_updates )(?=[A-Za-z_]\w* [-\d.ni])")
 """Where the name of a number begins, between bars."""
 
+_FAIRSEQ = re.compile(
+    r"^(?P<place>.{0,80}\| (?:train \| epoch \d+"
+    r"|[\w.-]{1,80} \| epoch \d+ \| valid on '(?P<set>[\w.-]{1,80})' subset) )"
+    r"(?P<numbers>\| loss .*)$"
+)
 
-def _of_epoch(line: re.Match[str]) -> str:
-    """The averages of an epoch, logged under the names of what every few steps are."""
-    return line["place"] + _NAME.sub("epoch/", line["numbers"])
 
-
-def _of_subset(line: re.Match[str]) -> str:
-    """What was measured on one of the held-out sets: ``valid_foo/loss``."""
-    subset = line["set"] if split_of(line["set"]) else f"valid_{line['set']}"
-    return line["place"] + _NAME.sub(f"{subset}/", line["numbers"])
+def _fairseq(line: re.Match[str]) -> str:
+    """What was measured on one of the held-out sets as ``valid_foo/loss``, and the averages of an
+    epoch, which go under the names of what every few steps are, as ``epoch/loss``."""
+    lead = line["set"] or "epoch"
+    if line["set"] and split_of(lead) is None:
+        lead = f"valid_{lead}"
+    return line["place"] + _NAME.sub(f"{lead}/", line["numbers"])
 
 
 # --- others ---------------------------------------------------------------------------------------
@@ -98,7 +102,7 @@ _AT = re.compile(
 _COUNT = r"(?:it|iter|iteration|step|epoch)s?\W{0,3}\d+(?: ?/ ?\d+)?\W{1,4}"
 _VALUE = r"(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)"
 _BOTH = re.compile(
-    rf"^(\W{{0,8}}{_COUNT})train\W{{1,3}}({_VALUE}\W{{1,4}})(val|valid|test)\W{{1,3}}(?={_VALUE})",
+    rf"^(\W{{0,8}}{_COUNT})train\W{{1,3}}({_VALUE}\W{{1,4}})(val|valid)\W{{1,3}}(?={_VALUE})",
     re.IGNORECASE,
 )
 """``it 100: train 2.1, val 2.2``: what is measured on both goes without saying."""
@@ -114,20 +118,8 @@ PHRASES = (
         re.compile(r"^\s*(\d+): [\d.]+, ([\d.]+|-?nan) avg loss, ([\d.]+) rate,"),
         r"step: \1, loss: \2, lr: \3,",
     ),  # Darknet
-    Phrase(
-        "| train | epoch ",
-        re.compile(r"^(?P<place>.{0,80}\| train \| epoch \d+ (?=\| loss))(?P<numbers>.*)$"),
-        _of_epoch,
-    ),
-    Phrase(
-        "' subset | ",
-        re.compile(
-            r"^(?P<place>.{0,80}\| epoch \d+ )\| valid on '(?P<set>[\w.-]{1,80})' subset "
-            r"(?P<numbers>\| .*)$"
-        ),
-        _of_subset,
-    ),
+    Phrase(" | epoch ", _FAIRSEQ, _fairseq),
     Phrase(" after ", _AT, r"\g<where> \g<count>, \g<what>: "),
     Phrase(" at ", _AT, r"\g<where> \g<count>, \g<what>: "),
-    Phrase("train", _BOTH, r"\1train loss \2\3 loss "),
+    Phrase(" val", _BOTH, r"\1train loss \2\3 loss "),
 )
