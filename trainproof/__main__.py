@@ -7,6 +7,7 @@ something is going to be judged, the worker is imported at the same time.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -56,8 +57,10 @@ _ALONE = frozenset(("--no-isolation", "--help", "-h"))
 
 
 def _run(command: str | None = None) -> None:
-    # While numpy is imported: its linear algebra would start threads, for which this process has no
-    # use. Those that it starts itself are to find the environment as it was.
+    # Nothing that is imported is garbage. And while numpy is: its linear algebra would start
+    # threads, for which this process has no use. Those that it starts itself are to find the
+    # environment as it was.
+    gc.disable()
     given = os.environ.get("OPENBLAS_NUM_THREADS")
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     from .cli.app import command_line  # noqa: PLC0415

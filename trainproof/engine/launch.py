@@ -24,6 +24,8 @@ class Launched(NamedTuple):
     beacon: Beacon
 
 
+_WORKER = "import gc; gc.disable(); from trainproof.engine.worker import main; main()"
+"""Nothing that is imported is garbage: looking for some takes a twentieth of the time."""
 _waiting: list[Launched] = []
 _likely = ["readers.table"]
 """Modules of this package that a worker imports before it is told what to do."""
@@ -49,7 +51,7 @@ def _launched() -> Launched:
     beacon = Beacon()
     told = [str(beacon.fileno), *_likely]
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "trainproof.engine.worker", *told],
+        [sys.executable, "-P", "-c", _WORKER, *told],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -39,7 +39,8 @@ def collect_rarely() -> None:
     """What was imported stays, and what readers, rules and reports make holds next to no cycles:
     looking for them took a fifth of a worker's time and a third of its parent's.
 
-    For processes of our own; call it after the imports.
+    For processes of our own; call it after the imports, in which nobody need look at all.
     """
+    gc.enable()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)

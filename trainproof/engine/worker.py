@@ -55,7 +55,3 @@ def _frame(stream: BinaryIO) -> bytes:
 def _send(stream: BinaryIO, answer: Ready | Done) -> None:
     stream.write(pack(answer))
     stream.flush()
-
-
-if __name__ == "__main__":
-    main()
