@@ -7,7 +7,7 @@ import pytest
 from trainproof.engine.evaluate import evaluate
 from trainproof.model.checkpoint import SavedFile
 from trainproof.model.data import Fault, FaultCode, RunView
-from trainproof.model.environment import Ending, Environment, Gpus, Imported, Memory, Space
+from trainproof.model.environment import Ending, Environment, Gpu, Gpus, Imported, Memory, Space
 from trainproof.model.inspection import EnvironmentRequest
 from trainproof.model.outcome import Cell, Level, Skip, State
 from trainproof.model.rule import render
@@ -184,6 +184,25 @@ def test_a_fault_that_needs_more_than_versions_is_information() -> None:
 def test_a_driver_and_the_cuda_of_torch(driver: str, torch: str, state: State) -> None:
     environment = Environment(packages={"torch": torch}, gpus=Gpus(driver))
     assert cell("TP-ENV-DRIVER-OLD", environment).state is state
+
+
+def test_gpus_that_are_lost_are_told_and_others_not() -> None:
+    whole, mute = Gpu("A", 80 * GB, 79 * GB), Gpu("B", note="memory: Not Supported")
+    lost = Gpu("GPU 1", note="GPU is lost", lost=True)
+    one = cell("TP-ENV-GPU-LOST", Environment(gpus=Gpus("575.57", (whole, lost, mute))))
+    assert levels(one) == [Level.WARN]
+    told = render(REGISTRY["TP-ENV-GPU-LOST"].info, one.hits[0])
+    assert told.message == "1 of 3 GPUs cannot be used: 1 (GPU is lost)."
+    clean = cell("TP-ENV-GPU-LOST", Environment(gpus=Gpus("575.57", (whole, mute))))
+    assert clean.state is State.CLEAN
+
+
+def test_a_driver_of_another_version_than_its_library_is_told() -> None:
+    gpus = Gpus(note="RM has detected an NVML/RM version mismatch.", mismatch=True)
+    one = cell("TP-ENV-GPU-LOST", Environment(gpus=gpus))
+    assert (levels(one), one.hits[0].evidence.variant) == ([Level.WARN], "mismatch")
+    absent = cell("TP-ENV-GPU-LOST", Environment(gpus=Gpus(note="Driver Not Loaded")))
+    assert (absent.state, absent.skip) == (State.NOT_CHECKED, Skip.NEED_ABSENT)
 
 
 def saved(*defects: Defect, **facts: object) -> Environment:

@@ -145,8 +145,12 @@ def _devices(gpus: Gpus) -> Iterator[tuple[str, Value]]:
     if gpus.driver:
         yield "gpu_driver", gpus.driver
     for number, gpu in enumerate(gpus.devices):
-        told = f"{gpu.name}, {_gb(gpu.free):g} of {_gb(gpu.total):g} GB free"
-        yield f"gpu_{number}", f"{told}, compute {gpu.capability}"
+        told = [gpu.name]
+        if gpu.total is not None and gpu.free is not None:
+            told.append(f"{_gb(gpu.free):g} of {_gb(gpu.total):g} GB free")
+        if gpu.capability:
+            told.append(f"compute {gpu.capability}")
+        yield f"gpu_{number}", ", ".join([*told, *filter(None, [gpu.note])])
 
 
 def _gb(size: int) -> float:

@@ -74,21 +74,28 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """``total`` and ``free`` in bytes; ``capability``: of CUDA, such as "9.0"."""
+    """A GPU, or one instance of a GPU that is divided (MIG). ``total`` and ``free`` in bytes, None
+    where the driver does not tell, as of memory that is shared with the CPU; ``capability``: of
+    CUDA, such as "9.0". ``note``: what the driver said in the place of an answer. ``lost``: it
+    said that the GPU does not answer, or must be restarted."""
 
     name: str
-    total: int
-    free: int
+    total: int | None = None
+    free: int | None = None
     capability: str = ""
+    note: str = ""
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """What the driver says. ``note``: why nothing is known, empty where it was asked."""
+    """What the driver says. ``note``: why nothing is known, empty where it was asked.
+    ``mismatch``: the library is not of the version of the driver that runs."""
 
     driver: str = ""
     devices: tuple[Gpu, ...] = ()
     note: str = ""
+    mismatch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from trainproof.model.data import RunView
 from trainproof.model.environment import (
     Ending,
     Environment,
+    Gpu,
     Gpus,
     Imported,
     Memory,
@@ -702,6 +703,61 @@ def driver_old(gpus: Gpus, packages: Mapping[str, str]) -> Outcome:
         "least": ".".join(map(str, least)),
     }
     return _fired(measured) if driver < least else Clean(measured)
+
+
+@rule(
+    id="TP-ENV-GPU-LOST",
+    title="GPUs that the driver cannot use",
+    level=Level.WARN,
+    message="{count} of {gpus} GPUs cannot be used: {which}.",
+    evidence="Asked of the driver {driver}.",
+    needs={"gpus": Part("gpus", "the driver of GPUs")},
+    measures={
+        "gpus": "GPUs that the driver tells",
+        "count": "of these, GPUs that are lost or must be restarted",
+        "which": "which they are",
+        "driver": "the version of the driver",
+        "note": "what the driver said",
+    },
+    doc=Doc(
+        measures="What the driver answers for each GPU: NVML's errors for a GPU that is lost (fell"
+        " off the bus) or must be restarted, and for a library of another version than the driver"
+        " that runs.",
+        means="CUDA does not start on them. torch counts the others only, or none at all: a"
+        " training of several processes ends, and one that may do without trains on the CPU.",
+        does_not_mean="That the GPU is broken: it may be so until the next restart.",
+        guards=(
+            "What the driver merely does not support, or does not permit, is no finding.",
+            "Without the extra gpu, or without a driver, nothing is judged.",
+        ),
+        references=(
+            "NVML: NVML_ERROR_GPU_IS_LOST, NVML_ERROR_RESET_REQUIRED, LIB_RM_VERSION_MISMATCH",
+        ),
+    ),
+    fires=Example(
+        "one of two GPUs is lost",
+        _view(gpus=Gpus("575.57", (Gpu("A"), Gpu("B", note="GPU is lost", lost=True)))),
+    ),
+    silent=Example("two GPUs answer", _view(gpus=Gpus("575.57", (Gpu("A"), Gpu("B"))))),
+    variants={
+        "mismatch": Variant(
+            Level.WARN,
+            "The library of the driver is not of the version of the driver that runs.",
+            "NVML says: {note}",
+        )
+    },
+    subject=SubjectKind.ENVIRONMENT,
+)
+def gpu_lost(gpus: Gpus) -> Outcome:
+    measured: dict[str, Value] = {"gpus": len(gpus.devices)}
+    if gpus.mismatch:
+        return _fired(measured | {"note": gpus.note}, "mismatch")
+    if not gpus.devices:
+        return Undecided(measured, Skip.NEED_ABSENT)
+    lost = [(number, gpu) for number, gpu in enumerate(gpus.devices) if gpu.lost]
+    measured |= {"count": len(lost), "driver": gpus.driver}
+    which = ", ".join(f"{number} ({gpu.note})" for number, gpu in lost)
+    return _fired(measured | {"which": which}) if lost else Clean(measured)
 
 
 # --- the checkpoint to start from ---------------------------------------------------------------
