@@ -14,8 +14,12 @@ from trainproof.model.data import Floats
 from trainproof.rules.examples import series
 from trainproof.rules.statistics import (
     block_edges,
+    block_medians,
     counting_error,
+    course,
     curvature_noise,
+    deviation,
+    equal_parts,
     falling_p,
     higher_p,
     kendall,
@@ -27,12 +31,15 @@ from trainproof.rules.statistics import (
     not_a_loss,
     printed_quantum,
     profile,
+    rises,
     screen,
     shared_steps,
     spikes,
     stretches,
+    tail_of,
     theil_sen,
     wander,
+    widths,
 )
 
 
@@ -51,6 +58,19 @@ def test_median_is_numpys(values: list[float]) -> None:
 
 def test_median_of_nothing_is_nan() -> None:
     assert math.isnan(median(array()))
+
+
+def test_median_and_deviation_leave_their_values_as_they_are() -> None:
+    values = normal(101)
+    before = values.copy()
+    expected = float(np.median(np.abs(values - np.median(values))))
+    assert (median(values), deviation(values)) == (float(np.median(values)), expected)
+    assert np.array_equal(values, before)
+
+
+def test_deviation_is_from_the_median_and_nan_of_nothing() -> None:
+    assert deviation(array(1, 2, 3, 10)) == 1
+    assert math.isnan(deviation(array()))
 
 
 def test_noise_is_the_standard_deviation_of_white_noise() -> None:
@@ -129,6 +149,19 @@ def test_stretches_of_nothing_and_of_everything() -> None:
     assert (stretches(np.ones(4, np.bool_)).longest, stretches(np.ones(4, np.bool_)).tail) == (4, 4)
 
 
+@given(st.lists(st.booleans(), max_size=30))
+def test_the_tail_is_the_stretch_that_reaches_the_end(held: list[bool]) -> None:
+    mask = np.array(held, np.bool_)
+    assert tail_of(mask) == stretches(mask).tail
+
+
+@given(st.lists(st.sampled_from([-math.inf, -1.0, 0.0, 2.5, math.inf, math.nan]), max_size=40))
+def test_kendall_is_the_sum_over_all_pairs_and_nan_is_a_tie(values: list[float]) -> None:
+    pairs = list(itertools.combinations(values, 2))
+    expected = sum(a < b for a, b in pairs) - sum(a > b for a, b in pairs)
+    assert kendall(np.array(values)) == expected
+
+
 def test_kendall_counts_rising_minus_falling_pairs() -> None:
     assert kendall(array(1, 2, 3, 4)) == 6
     assert kendall(array(4, 3, 2, 1)) == -6
@@ -199,6 +232,33 @@ def test_blocks_are_equal_at_most_twenty_and_at_least_five_wide() -> None:
     widths = np.diff(block_edges(1_234))
     assert len(widths) == 20
     assert widths.max() - widths.min() <= 1
+
+
+@pytest.mark.parametrize("count", [1, 4, 23, 40, 60, 99, 100, 120, 1_280, 1_281, 3_000])
+def test_block_medians_are_numpys(count: int) -> None:
+    values, edges = normal(count), block_edges(count)
+    expected = [np.median(values[a:b]) for a, b in itertools.pairwise(edges)]
+    assert block_medians(values, edges).tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def test_parts_of_a_count_differ_by_one_at_most() -> None:
+    assert equal_parts(22, 5) == (0, 4, 8, 13, 17, 22)
+    assert widths(equal_parts(22, 5)).tolist() == [4, 4, 5, 4, 5]
+
+
+@pytest.mark.parametrize("count", [1, 19, 60, 100, 500])
+def test_a_course_is_the_part_of_a_profile_without_the_noise(count: int) -> None:
+    seen, whole = course(normal(count)), measure(normal(count))
+    assert seen.medians.tolist() == whole.medians.tolist()
+    assert (seen.edges, seen.first, seen.last) == (whole.edges, whole.first, whole.last)
+    assert (seen.p_fall, seen.p_rise) == (whole.p_fall, whole.p_rise)
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"), [([5], True), ([1, 2, 9], True), ([1, 2, 2], False), ([3, 1], False)]
+)
+def test_steps_rise_where_each_is_greater(steps: list[int], expected: bool) -> None:
+    assert rises(series("loss", [1.0] * len(steps), steps)) is expected
 
 
 def test_error_shrinks_with_the_width_of_the_blocks() -> None:

@@ -1,12 +1,12 @@
 """The size of the gradients."""
 
 import math
-from itertools import pairwise
+from functools import lru_cache
 from typing import Annotated
 
 import numpy as np
 
-from trainproof.model.data import Facts, Floats, Regime, Role, Series, Split
+from trainproof.model.data import Facts, Floats, Ints, Regime, Role, Series, Split
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
 from trainproof.model.rule import Doc, Variant
 
@@ -30,6 +30,7 @@ from .statistics import (
     shared_steps,
     stretches,
     tail_of,
+    widths,
 )
 
 LOSSES = Companions(Role.LOSS, Split.TRAIN)
@@ -259,10 +260,16 @@ def _around(values: Floats) -> Floats:
     """For each row the median of up to five neighbouring blocks' medians, its own included."""
     blocks = min(MOST_BLOCKS, len(values) // 4)
     edges = equal_parts(len(values), blocks)
-    levels = block_medians(values, edges).tolist()
-    padded = [levels[0], levels[0], *levels, levels[-1], levels[-1]]
-    near = [sorted(padded[at : at + 5])[2] for at in range(blocks)]
-    return np.repeat(near, [stop - begin for begin, stop in pairwise(edges)])
+    near = np.sort(block_medians(values, edges)[_neighbours(blocks)], axis=1)[:, 2]
+    return near.repeat(widths(edges))
+
+
+@lru_cache(maxsize=MOST_BLOCKS)
+def _neighbours(blocks: int) -> Ints:
+    """For each block itself and two on either side; the first and the last stand for those that
+    would lie outside."""
+    near: Ints = np.arange(blocks)[:, None] + np.arange(-2, 3)
+    return near.clip(0, blocks - 1)
 
 
 @rule(

@@ -188,12 +188,13 @@ class Companion:
     def bind(self, place: Place) -> Series | Missing:
         found = place.attempt.select(self.role, self.split)
         enough = [s for s in found if len(s) >= self.points]
-        if len(enough) == 1:
-            return enough[0]
         if not enough:
             return _short(self.role, found, self.points) or absent(place.view, self.role)
-        home = place.focus.artifact if place.focus else ""
-        return max(enough, key=lambda s: (s.artifact == home, s.identity.component is None, len(s)))
+        home = place.focus.artifact if place.focus is not None else ""
+        near = [s for s in enough if s.artifact == home] or enough
+        if len(near) == 1:
+            return near[0]
+        return max(near, key=lambda s: (s.identity.component is None, len(s)))
 
 
 def _short(role: Role, found: Sequence[Series], needed: int) -> Missing | None:

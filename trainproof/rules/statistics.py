@@ -479,14 +479,27 @@ def equal_parts(count: int, parts: int) -> tuple[int, ...]:
     return tuple(count * i // parts for i in range(parts + 1))
 
 
+@lru_cache(maxsize=64)
+def widths(edges: tuple[int, ...]) -> Ints:
+    """How many points each block has."""
+    return np.diff(edges)
+
+
 def block_medians(values: Floats, edges: tuple[int, ...]) -> Floats:
     if len(values) > _SMALL * MOST_BLOCKS:
         return np.array([median(values[a:b]) for a, b in pairwise(edges)])
     width = edges[1]
-    if width % 2 and edges == tuple(range(0, len(values) + 1, width)):
-        return np.sort(values.reshape(-1, width), axis=1)[:, width // 2]
+    if width and edges == tuple(range(0, len(values) + 1, width)):
+        return _row_medians(values.reshape(-1, width))
     listed = values.tolist()  # for short series, slices of lists are much cheaper than of arrays
     return np.array([_of_sorted(sorted(listed[a:b])) for a, b in pairwise(edges)])
+
+
+def _row_medians(table: Floats) -> Floats:
+    ordered, half = np.sort(table, axis=1), table.shape[1] // 2
+    if table.shape[1] % 2:
+        return ordered[:, half]
+    return 0.5 * ordered[:, half - 1] + 0.5 * ordered[:, half]
 
 
 def _noise_and_memory(
@@ -552,8 +565,8 @@ def spikes(values: Floats, sigmas: float) -> Spikes:
     blocks = len(values) // SPIKE_BLOCK
     whole = values[: blocks * SPIKE_BLOCK].reshape(blocks, SPIKE_BLOCK)
     before = np.concatenate((whole[:-1], whole[1:]), axis=1)
-    levels = _row_medians(before)
-    spread = NORMAL_MAD * _row_medians(np.abs(before - levels[:, None]))
+    levels = _upper_medians(before)
+    spread = NORMAL_MAD * _upper_medians(np.abs(before - levels[:, None]))
     spread = np.maximum(spread, np.maximum(printed_quantum(values) or 0.0, 1e-3 * np.abs(levels)))
     limits = np.repeat(levels + sigmas * spread, SPIKE_BLOCK)[: len(values) - 2 * SPIKE_BLOCK]
     mask = np.zeros(len(values), np.bool_)
@@ -561,7 +574,7 @@ def spikes(values: Floats, sigmas: float) -> Spikes:
     return Spikes(mask, levels)
 
 
-def _row_medians(table: Floats) -> Floats:
+def _upper_medians(table: Floats) -> Floats:
     """Upper median of each row: one selection."""
     half = table.shape[1] // 2
     return np.asarray(np.partition(table, half, axis=1)[:, half])
