@@ -257,3 +257,49 @@ def test_the_line_of_the_source_is_no_number_of_the_training() -> None:
     start = "[host] 2023-01-01 10:00:00,123 (trainer:732) INFO: 1epoch:train:"
     got = readout(*(f"{start}{i}01-{i + 1}00batch: loss=1.5, acc=0.5" for i in range(3)))
     assert set(got.tags) == {"step", "epoch", "loss", "acc"}
+
+
+def test_wenet_counts_batches_behind_the_epoch() -> None:
+    start = "2023-01-01 10:00:00,123 DEBUG"
+    lines = [
+        line
+        for e in (0, 1)
+        for line in (
+            f"{start} TRAIN Batch {e}/0 loss {5.5 - e} loss_att 1.5 lr 0.00012 rank 0",
+            f"{start} TRAIN Batch {e}/100 loss {5.25 - e} loss_att 1.5 lr 0.00012 rank 0",
+            f"{start} CV Batch {e}/0 loss 9.5 loss_att 1.5 history loss 9.5 rank 0",
+            f"2023-01-01 10:00:00,123 INFO Epoch {e} CV info cv_loss {4.5 - e}",
+        )
+    ]
+    got = readout(*lines)
+    assert got.values("loss") == [5.5, 5.25, 4.5, 4.25]
+    assert got.values("cv_loss") == [4.5, 3.5]
+
+
+def test_a_heading_says_what_the_next_line_is_about() -> None:
+    lines = [
+        line
+        for e in (1, 2)
+        for line in (
+            f"Epoch {e}",
+            "-------------------------------",
+            *(f"loss: {9.5 - e}  [{at:5d}/60000]" for at in (64, 6464)),
+            "Test Error: ",
+            f" Accuracy: {10 * e}.5%, Avg loss: {5.5 - e} ",
+            "",
+        )
+    ]
+    got = readout(*lines)
+    assert got.values("loss") == [8.5, 8.5, 7.5, 7.5]
+    assert got.values("Test/Avg loss") == [4.5, 3.5]
+    assert got.values("Test/Accuracy") == [10.5, 20.5]
+
+
+def test_a_heading_is_about_no_line_further_below() -> None:
+    got = readout(
+        "Epoch 1, loss: 0.5",
+        "Validation:",
+        *("something without a number, and something else" for _ in range(3)),
+        "Epoch 2, loss: 0.25",
+    )
+    assert got.values("loss") == [0.5, 0.25]

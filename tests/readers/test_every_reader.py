@@ -47,6 +47,12 @@ SAMPLES: dict[str, tuple[str, bytes]] = {
     }.items()
 } | {
     "coqui": ("trainer_0_log.txt", COQUI.encode()),
+    "catboost-console": (
+        "train.log",
+        b"".join(
+            b"%d:\tlearn: %.5f\ttotal: 5ms\tremaining: 1s\n" % (i, 9 / i) for i in range(1, 99)
+        ),
+    ),
     "numbers": ("loss.txt", b"".join(b"%d %.4f\n" % (i, 9 / i) for i in range(1, 400))),
     "aim": (".aim/run_metadata.sqlite", b"SQLite format 3\0" + bytes(300)),
     "wandb-summary": ("wandb-summary.json", b'{"loss": 0.5, "_step": 7}'),

@@ -37,7 +37,7 @@ SPLITS = {
     word: split
     for split, words in {
         Split.TRAIN: "train training trn",
-        Split.EVAL: "val valid validation eval evaluation dev heldout holdout",
+        Split.EVAL: "val valid validation eval evaluation dev cv heldout holdout",
         Split.TEST: "test testing tst",
     }.items()
     for word in words.split()
@@ -55,9 +55,9 @@ CONTAINERS = word_set("stats metrics scalars logs summaries trainer")
 """Words that writers put around tags and that say nothing."""
 
 NEUTRAL = word_set(
-    "total avg average mean running current smoothed smooth ema raw final overall lm main all sum"
-    " per token sample binary categorical sparse loss losses cost score reward rewards rew reduced"
-    " return returns ret eprewmean"
+    "total avg avr average mean running current smoothed smooth ema raw final overall lm main all"
+    " sum reduced per token sample binary categorical sparse loss losses cost score reward rewards"
+    " rew return returns ret eprewmean"
 )
 """Words that do not make a component: ``total_loss`` is the total."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .bare_numbers import BareNumbers
 from .catboost import CatBoostDocument, CatBoostTable
+from .catboost_console import CatBoostConsole
 from .console import ConsoleText
 from .coqui import Coqui
 from .delimited import Delimited
@@ -42,6 +43,7 @@ READERS: tuple[Reader, ...] = (
     SacredRun(),
     EvalsResult(),
     BoostingLog(),
+    CatBoostConsole(),
     YoloResults(),
     Monitor(),
     JsonDocument(),

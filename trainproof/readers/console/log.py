@@ -53,6 +53,16 @@ TRAINING = re.compile(
 BAR_TOTAL = re.compile(r"^\s*\d+%\|\|\s*\d+/(\d{1,15}) \[")
 """A progress bar without a name, which is how transformers shows the steps of the training."""
 
+_HEADING = re.compile(
+    r"\s{0,8}(?:test|val|valid|validation|eval|evaluation)(?: (?:error|results?|set|metrics))?:"
+    r"\s{0,2}",
+    re.IGNORECASE,
+)
+"""``Test Error:``, alone in a line: the next one says what that is."""
+
+NEAR = 2
+"""Lines from it to that one."""
+
 PROLOGUE = 20_000
 """Lines before the first record in which they are looked for."""
 
@@ -179,6 +189,7 @@ class Log:
     _tables: Tables = field(default_factory=Tables)
     _idle: set[str] = field(default_factory=set)
     _begun: int = 0
+    _heading: tuple[str, int] | None = None
     _numbered: tuple[float | None, int] | None = None
 
     def passes(self, look: str, text: str, line: int) -> bool:
@@ -193,7 +204,12 @@ class Log:
         """Read one line, or one state of a progress bar. ``look``: as of ``passes``."""
         if len(told) > MAX_LINE:
             return
+        if ":" in told[-3:] and _HEADING.fullmatch(told):
+            self._heading = told.strip(), line
+            return
         text = without_bars(self._tables.line(named(told)))
+        if self._heading is not None and text.strip():
+            text = self._headed(text, line)
         if self._tables.begun != self._begun:
             self._begun = self._tables.begun
             self._idle.clear()  # what stands below names may look like what meant nothing before
@@ -212,6 +228,13 @@ class Log:
         self._use(new, pieces[1::2], line, ended)
         if new.uses == OFTEN:
             self._recent = [(new, pattern_of(new.texts)), *self._recent[: RECENT - 1]]
+
+    def _headed(self, text: str, line: int) -> str:
+        """A line with what stands right above it."""
+        assert self._heading is not None
+        heading, above = self._heading
+        self._heading = None
+        return f"{heading} {text}" if line - above <= NEAR else text
 
     def _learn(self, look: str, *, same: bool) -> None:
         """Remember that lines of this look report nothing; those that were read as another text,

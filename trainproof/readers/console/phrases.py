@@ -89,6 +89,10 @@ def _fairseq(line: re.Match[str]) -> str:
     return line["place"] + _NAME.sub(f"{lead}/", line["numbers"])
 
 
+def _wenet(line: re.Match[str]) -> str:
+    return f" epoch: {line[1]}, batch: {line[2]}, " if line[1] else ""
+
+
 # --- others ---------------------------------------------------------------------------------------
 
 _AT = re.compile(
@@ -119,6 +123,8 @@ PHRASES = (
         r"step: \1, loss: \2, lr: \3,",
     ),  # Darknet
     Phrase(" | epoch ", _FAIRSEQ, _fairseq),
+    # WeNet; what it prints of the batches of a validation is not their average
+    Phrase(" Batch ", re.compile(r" (?:TRAIN Batch (\d+)/(\d+) |CV Batch \d+/.*)"), _wenet),
     Phrase(" after ", _AT, r"\g<where> \g<count>, \g<what>: "),
     Phrase(" at ", _AT, r"\g<where> \g<count>, \g<what>: "),
     Phrase(" val", _BOTH, r"\1train loss \2\3 loss "),
