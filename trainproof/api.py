@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
@@ -38,6 +38,7 @@ from .model.data import Facts, Fault, FaultCode, RunView
 from .model.following import Following
 from .model.inspection import Requests
 from .model.progress import Amount, Progress
+from .model.records import dataclass
 from .model.report import (
     SCHEMA_VERSION,
     Invocation,

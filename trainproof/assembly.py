@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -36,6 +36,7 @@ from .model.data import (
     Series,
     Split,
 )
+from .model.records import dataclass
 from .readers import held_out
 from .readers.names import SPLITS, classify, split_of
 from .readers.split_files import TELLING, SplitFile, companies, split_file

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
 from . import readers
 from .model.data import Role
 from .model.outcome import Value
+from .model.records import dataclass
 from .model.report import Anchor, FailOn
 from .model.rule import Threshold
 from .model.tensors import Depth

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
 from .model.data import Axis, Column, Floats, Ints, Series
+from .model.records import dataclass
 from .rules.statistics import MEDIAN_ERROR, median, noise
 
 LOOK = 5

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
 import orjson
 
 from .emit.json import report_schema
 from .model.outcome import SKIPS, Level
+from .model.records import dataclass
 from .model.report import ExitCode
 from .model.rule import RuleInfo
 from .rules import REGISTRY, Rule

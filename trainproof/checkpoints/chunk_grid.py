@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from trainproof.model.records import dataclass
 
 Index = tuple[int, ...]
 """The number of a chunk along each dimension."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from trainproof.model.records import dataclass
 from trainproof.model.tensors import TensorInfo
 
 from .dtypes import DTYPES, DType

@@ -10,8 +10,8 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     CheckpointDirectory,
     Defect,

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 from trainproof.model.data import Fault, FaultCode
+from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     CheckpointFacts,
     Defect,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from trainproof.model.data import Fault, FaultCode
+from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     CheckpointFacts,
     Defect,

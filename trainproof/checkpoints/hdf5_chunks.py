@@ -12,13 +12,13 @@ import math
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trainproof.model.data import FaultCode
+from trainproof.model.records import dataclass
 
 from .chunk_grid import Grid, Index, counts
 from .hdf5_heaps import Read, records

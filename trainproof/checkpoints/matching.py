@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from trainproof.model.records import dataclass
 from trainproof.model.tensors import Group, TensorInfo
 
 _PART = re.compile(r"[^./]*[./]")

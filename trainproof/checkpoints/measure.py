@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 
+from trainproof.model.records import dataclass
 from trainproof.model.tensors import TensorStats
 
 from .checksum import crc32, joined_crc32

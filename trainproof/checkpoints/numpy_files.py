@@ -6,9 +6,9 @@ import itertools
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from trainproof.model.data import FaultCode
+from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     Defect,
     DefectCode,

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import google_crc32c
 
 from trainproof.model.data import FaultCode
+from trainproof.model.records import dataclass
 
 from .limits import LIMITS, Limits
 from .source import Damage, Source

@@ -7,9 +7,10 @@ the graph and the tensors of its Constant nodes; graphs inside of nodes (If, Loo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from trainproof.model.data import FaultCode
+from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     Defect,
     DefectCode,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
+from trainproof.model.records import dataclass
 from trainproof.model.tensors import TensorStats
 
 from .checksum import crc32, joined_crc32

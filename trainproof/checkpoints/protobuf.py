@@ -7,9 +7,9 @@ for: values that have a length are told by their place.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from trainproof.model.data import FaultCode
+from trainproof.model.records import dataclass
 
 from .cursor import Cursor
 from .source import Damage

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from trainproof.model.data import FaultCode
+from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     Defect,
     DefectCode,

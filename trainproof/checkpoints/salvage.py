@@ -7,9 +7,10 @@ own headers tells which tensors are whole, which one is cut, and which were neve
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from trainproof.model.data import FaultCode
+from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     Defect,
     DefectCode,

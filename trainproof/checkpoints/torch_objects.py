@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     Defect,
     DefectCode,

@@ -9,10 +9,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from trainproof.model.records import dataclass
 from trainproof.model.tensors import TensorStats
 
 from .dtypes import DTYPES

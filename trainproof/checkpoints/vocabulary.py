@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+
+from trainproof.model.records import dataclass
 
 Head = Callable[[str, int], bytes]
 """The first bytes of a file by its name, at most so many; none where it is not there."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trainproof.model.data import FaultCode
+from trainproof.model.records import dataclass
 
 from .chunk_grid import Grid, Index, counts
 from .documents import below

@@ -12,9 +12,10 @@ import struct
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from trainproof.model.data import FaultCode
+from trainproof.model.records import dataclass
 from trainproof.model.tensors import Defect, DefectCode
 
 from .limits import LIMITS, Limits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -13,6 +13,7 @@ import typer
 
 from trainproof.config import FILES, NO_CHECKPOINTS, Config, ConfigError, anchor, parse
 from trainproof.emit import EMITTERS
+from trainproof.model.records import dataclass
 from trainproof.model.report import FailOn
 
 _SIZES = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}

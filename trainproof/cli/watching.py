@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +20,7 @@ from trainproof import api
 from trainproof.config import Config, ConfigError
 from trainproof.emit import EMITTERS
 from trainproof.emit.view import name
+from trainproof.model.records import dataclass
 from trainproof.model.report import ExitCode, Report, exit_code
 from trainproof.model.text import printable
 

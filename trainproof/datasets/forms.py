@@ -4,9 +4,9 @@ what follows from the form of a row is worked out once."""
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from trainproof.model.dataset import FieldFacts, Shape, Spot
+from trainproof.model.records import dataclass
 
 from .classes import label_of
 from .places import spot_at

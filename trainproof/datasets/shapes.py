@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any
 
 from trainproof.model.dataset import Issue, Shape
+from trainproof.model.records import dataclass
 
 from .rows import Fields
 from .turns import Content, as_turns, conversation, flat, is_empty, texts_of

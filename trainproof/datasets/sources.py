@@ -6,13 +6,13 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import BinaryIO
 
 from trainproof.model.artifact import Content
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.inspection import DatasetRequest
+from trainproof.model.records import dataclass
 from trainproof.stores import Entry, Passed, Store, StoreError, open_store
 from trainproof.stores.compressed import LIMITS, Limits, decompressed, trouble_of
 from trainproof.stores.watched import watched

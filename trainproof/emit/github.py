@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from trainproof.model.outcome import Level
+from trainproof.model.records import dataclass
 from trainproof.model.report import FailOn, Report
 
 from .coverage import AUDIT_ERROR, NOT_CHECKED

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from junit_xml import TestCase
 
 from trainproof.model.outcome import Level, State
+from trainproof.model.records import dataclass
 from trainproof.model.report import (
     CheckDetail,
     ExitCode,

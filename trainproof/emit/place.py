@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import quote
 
+from trainproof.model.records import dataclass
 from trainproof.model.report import Anchor, Report
 from trainproof.model.text import printable
 

@@ -12,13 +12,14 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import orjson
 import sarif_om as om
 
 from trainproof.model.outcome import Level, Value
+from trainproof.model.records import dataclass
 from trainproof.model.report import (
     ArtifactEntry,
     FailOn,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from trainproof.model.outcome import Level, Value
+from trainproof.model.records import dataclass
 from trainproof.model.report import Finding, SubjectReport, Verdict
 from trainproof.model.text import BARS, GAP, printable
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from trainproof.model.data import Role, Split
 from trainproof.model.outcome import Level, Owner, Skip, State
+from trainproof.model.records import dataclass
 from trainproof.model.report import (
     REFUSAL,
     CheckDetail,

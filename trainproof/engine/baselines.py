@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from trainproof.assembly import Reading, assemble
 from trainproof.model.artifact import Run
 from trainproof.model.data import Fault, RunView
 from trainproof.model.outcome import Level
 from trainproof.model.progress import Amount
+from trainproof.model.records import dataclass
 from trainproof.model.rule import SubjectKind
 from trainproof.model.tensors import Depth
 from trainproof.model.wire import Settings, Task

@@ -13,10 +13,10 @@ import mmap
 import os
 import struct
 import sys
-from dataclasses import dataclass
 from enum import IntEnum
 
 from trainproof.model.progress import Amount
+from trainproof.model.records import dataclass
 
 _STEP = struct.Struct("<QIII")
 _AMOUNT = struct.Struct("<QQQ")

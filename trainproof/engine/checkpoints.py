@@ -7,7 +7,7 @@ import contextlib
 import errno
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import BinaryIO
 
@@ -22,6 +22,7 @@ from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.data import Fault, FaultCode, RunView
 from trainproof.model.outcome import Skip
 from trainproof.model.progress import Amount
+from trainproof.model.records import dataclass
 from trainproof.model.report import (
     LISTED_TENSORS,
     ArtifactEntry,

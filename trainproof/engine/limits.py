@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import sys
-from dataclasses import dataclass
+
+from trainproof.model.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import BinaryIO
 
 from trainproof.checkpoints.difference import Difference, difference
 from trainproof.checkpoints.matching import match
 from trainproof.model.checkpoint import Change, Checkpoint, Drift, RowDrift, Twin
 from trainproof.model.data import RunView
+from trainproof.model.records import dataclass
 from trainproof.model.report import (
     LISTED_TENSORS,
     CheckpointDrift,

@@ -15,11 +15,12 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.outcome import Skip
 from trainproof.model.progress import Amount
+from trainproof.model.records import dataclass
 from trainproof.model.wire import (
     LENGTH,
     MAX_FRAME,

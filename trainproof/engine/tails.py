@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from trainproof.model.artifact import Artifact
 from trainproof.model.data import Fault, Item
+from trainproof.model.records import dataclass
 from trainproof.readers import reader
 from trainproof.readers.interface import HEAD, Follower, Growing, Options
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, BinaryIO, Protocol, cast
 
@@ -29,6 +29,7 @@ from trainproof.model.data import (
 )
 from trainproof.model.outcome import Cell
 from trainproof.model.progress import Amount
+from trainproof.model.records import dataclass
 from trainproof.model.report import ArtifactEntry, Comparison, Segment, SeriesSummary
 from trainproof.model.rule import SubjectKind
 from trainproof.model.tensors import Depth

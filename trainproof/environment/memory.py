@@ -9,10 +9,10 @@ https://docs.kernel.org/admin-guide/cgroup-v1/memory.html (memory.limit_in_bytes
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from trainproof.model.environment import Memory
+from trainproof.model.records import dataclass
 
 _MOST = 1 << 16
 """Bytes that are read of each of these files."""

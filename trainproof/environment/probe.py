@@ -14,11 +14,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO
 
 from trainproof.model.environment import Ending, Imported
+from trainproof.model.records import dataclass
 
 Beat = Callable[[], None]
 

@@ -13,7 +13,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from trainproof.emit import EMITTERS
 from trainproof.model.artifact import Run
 from trainproof.model.data import Axis, Facts
 from trainproof.model.outcome import Level
+from trainproof.model.records import dataclass
 from trainproof.model.report import Finding, Report, Verdict
 
 from .journal import ARTIFACT, Journal

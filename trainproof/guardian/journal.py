@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from trainproof.assembly import Reading, assemble
 from trainproof.model.artifact import Artifact, Kind
 from trainproof.model.data import Axis, Column, Facts, RunView
+from trainproof.model.records import dataclass
 
 ARTIFACT = "guardian"
 """Where findings point to: what was logged to a guardian has no file and no line."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from trainproof.model.records import dataclass
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import Any
 
@@ -15,6 +15,7 @@ from trainproof.config import Config
 from trainproof.model.artifact import Run
 from trainproof.model.data import Ints, RunView
 from trainproof.model.objective import TORCH_IGNORES, Alignment, Objective, Targets
+from trainproof.model.records import dataclass
 from trainproof.model.report import Report
 from trainproof.model.rule import SubjectKind
 

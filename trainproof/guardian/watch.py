@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from trainproof.api import Session
 from trainproof.config import Config
 from trainproof.model.artifact import Artifact, Kind, Run
 from trainproof.model.following import Following
+from trainproof.model.records import dataclass
 from trainproof.model.report import Finding, Report, SubjectReport, Verdict
 from trainproof.readers import reader
 from trainproof.readers.interface import HEAD, Growing

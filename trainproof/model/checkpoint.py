@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
+from .records import dataclass
 from .tensors import CheckpointDirectory, CheckpointFacts, Depth, TensorInfo
 
 

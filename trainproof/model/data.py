@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .artifact import Content
 from .checkpoint import Checkpoint, Drift, Kept
+from .records import dataclass
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

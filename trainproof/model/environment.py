@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from .checkpoint import SavedFile
 from .inspection import EnvironmentRequest
+from .records import dataclass
 
 
 class Ending(StrEnum):

@@ -7,10 +7,11 @@ Each kind of subject has a package that looks (`datasets`, `tokenization`, `spee
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from .data import Fault
 from .outcome import Value
+from .records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@ are declared to be. Counts only: no target is kept."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from .records import dataclass
 
 TORCH_IGNORES = -100
 """``ignore_index`` of torch's cross entropy where nobody says otherwise."""

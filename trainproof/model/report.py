@@ -8,12 +8,12 @@ schema version.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 import msgspec
 
 from .outcome import Application, Level, Value
+from .records import dataclass
 
 SCHEMA_VERSION = 4
 COVERAGE_SCHEMA = "notchecked/1"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from .outcome import Evidence, Hit, Level, Value
+from .records import dataclass
 
 
 class SubjectKind(StrEnum):

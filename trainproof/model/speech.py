@@ -7,11 +7,12 @@ extreme few.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from .data import Floats
+from .records import dataclass
 
 SILENT = 0.005
 """Share of full scale; samples below it count as silence."""

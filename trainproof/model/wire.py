@@ -6,7 +6,7 @@ Never pickle: a worker has parsed hostile bytes, and what it says is checked aga
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import msgspec
 
@@ -15,6 +15,7 @@ from .checkpoint import Kept
 from .data import Facts, Fault, Regime, Rewind
 from .inspection import Requests
 from .outcome import Cell, Skip, Value
+from .records import dataclass
 from .report import (
     ArtifactEntry,
     CheckpointDrift,

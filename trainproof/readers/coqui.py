@@ -13,13 +13,14 @@ import re
 import time
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import BinaryIO
 
 import numpy as np
 
 from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.data import Column, Facts, FaultCode, Item, NotJudgeable
+from trainproof.model.records import dataclass
 
 from .interface import Options
 from .sheet import MAX_COLUMNS, MAX_VALUES

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from io import BytesIO
 from itertools import islice
 from pathlib import PurePosixPath
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.compression import bare
 from trainproof.model.data import Facts, FaultCode, Floats, Item, NotJudgeable, Role
+from trainproof.model.records import dataclass
 
 from .interface import HEAD, Follower, Options
 from .json_text import loads, uncollected

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO, Protocol, runtime_checkable
 
 from trainproof.model.artifact import Artifact, Kind
 from trainproof.model.data import Item
+from trainproof.model.records import dataclass
 
 HEAD = 4096
 """How many bytes of a file ``claims`` sees."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import BinaryIO
 
 from trainproof.model.data import FaultCode
+from trainproof.model.records import dataclass
 
 from .json_text import loads, loads_partial
 from .text import FaultLog, TextSource, decode_head, read_document

@@ -6,12 +6,12 @@ import gc
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Literal
 
 import jiter
 
 from trainproof.model.data import FaultCode
+from trainproof.model.records import dataclass
 
 from .sheet import Row
 from .text import FaultLog

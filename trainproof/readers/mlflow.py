@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import BinaryIO
 
 import numpy as np
 
 from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.data import Column, Facts, FaultCode, Item, NotJudgeable
+from trainproof.model.records import dataclass
 
 from .hyperparameters import declares, facts_of
 from .interface import HEAD, Options

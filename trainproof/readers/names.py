@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from trainproof.model.data import Axis, Direction, Identity, Role, Scope, Split
+from trainproof.model.records import dataclass
 
 MAX_TAG = 1000
 """Characters of a tag that are looked at; tags are hostile input."""

@@ -20,7 +20,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint, distributions
 from typing import BinaryIO, TypeVar, cast
@@ -39,6 +39,7 @@ from trainproof.model.data import (
     Item,
     NotJudgeable,
 )
+from trainproof.model.records import dataclass
 
 from .interface import Options, Reader
 

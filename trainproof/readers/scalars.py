@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from trainproof.model.data import Axis, Column, Ints
+from trainproof.model.records import dataclass
 
 MAX_COLUMNS = 4096
 MAX_POINTS = 1 << 24

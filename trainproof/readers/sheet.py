@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from trainproof.model.data import (
     Role,
     Split,
 )
+from trainproof.model.records import dataclass
 
 from .interface import Options
 from .names import axis_rank, classify, split_of

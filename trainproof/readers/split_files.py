@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from trainproof.model.compression import bare
 from trainproof.model.data import Role, Split
+from trainproof.model.records import dataclass
 
 from .names import CONTAINERS, SPLITS, classify, word_set, words_of
 

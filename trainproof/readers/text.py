@@ -9,10 +9,11 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import BinaryIO
 
 from trainproof.model.data import Fault, FaultCode
+from trainproof.model.records import dataclass
 
 CHUNK = 2 << 20
 """Bytes read at a time."""

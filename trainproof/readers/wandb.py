@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from struct import Struct
 from typing import BinaryIO
 
 from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.data import Facts, FaultCode, Item, NotJudgeable
+from trainproof.model.records import dataclass
 
 from .hyperparameters import facts_of, nested
 from .interface import Options

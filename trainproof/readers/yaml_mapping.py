@@ -11,7 +11,7 @@ Import this module where it is needed: few runs have such a file beside them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import yaml
 from yaml.events import (
@@ -23,6 +23,8 @@ from yaml.events import (
     MappingStartEvent,
     ScalarEvent,
 )
+
+from trainproof.model.records import dataclass
 
 MAX_NODES = 100_000
 """Scalars and collections of a document, those that aliases repeat among them."""

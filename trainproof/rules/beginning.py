@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from trainproof.model.data import Series
+from trainproof.model.records import dataclass
 
 from .interface import starts_late
 from .shape import counterpart

@@ -6,7 +6,7 @@ is worse than every one of them.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
@@ -23,6 +23,7 @@ from trainproof.model.outcome import (
     Value,
     Where,
 )
+from trainproof.model.records import dataclass
 from trainproof.model.rule import Doc, SubjectKind, Variant
 
 from .examples import beside, falling, series, view

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from trainproof.model.data import Floats, Series
+from trainproof.model.records import dataclass
 
 from .constants import softmax_twice
 from .statistics import MOST_BLOCKS, screen, shared_steps

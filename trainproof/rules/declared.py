@@ -3,10 +3,10 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.outcome import Evidence, Level, Outcome, Value, Where
+from trainproof.model.records import dataclass
 from trainproof.model.rule import Doc, SubjectKind, Variant
 from trainproof.model.tensors import (
     CheckpointDirectory,

@@ -7,13 +7,13 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
 from trainproof.model.checkpoint import Change, Checkpoint, Drift, Twin
 from trainproof.model.outcome import Clean, Evidence, Level, Outcome, Skip, Undecided, Value, Where
+from trainproof.model.records import dataclass
 from trainproof.model.rule import Doc, SubjectKind, Variant
 from trainproof.model.tensors import Depth, Group, TensorInfo
 

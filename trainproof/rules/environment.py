@@ -1,7 +1,6 @@
 """The place a training is going to run in, and what it is going to start with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 from trainproof.model.checkpoint import SavedFile
@@ -27,6 +26,7 @@ from trainproof.model.outcome import (
     Value,
     Where,
 )
+from trainproof.model.records import dataclass
 from trainproof.model.rule import Doc, SubjectKind, Variant
 from trainproof.model.tensors import (
     CheckpointFacts,

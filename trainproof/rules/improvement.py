@@ -6,13 +6,13 @@ about losses stand down, and this is what is left to judge by.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
 from trainproof.model.data import Attempt, Floats, Regime, Role, Series, Split
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
+from trainproof.model.records import dataclass
 from trainproof.model.rule import Doc, Variant
 
 from .examples import falling, series, view

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Annotated
 
@@ -33,6 +32,7 @@ from trainproof.model.outcome import (
     Value,
     Where,
 )
+from trainproof.model.records import dataclass
 from trainproof.model.rule import Doc, Variant
 
 from .examples import falling, series, view

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from trainproof.model.data import Attempt, Facts, FaultCode, Regime, Role, RunView, Series, Split
 from trainproof.model.outcome import Evidence, Level, Outcome, Skip, Value, Where
+from trainproof.model.records import dataclass
 from trainproof.model.rule import (
     PLACES,
     Doc,

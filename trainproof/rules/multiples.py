@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from trainproof.model.data import Series
+from trainproof.model.records import dataclass
 
 from .pairs import OPENING, Pair
 from .statistics import NORMAL_MAD, median

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
 from itertools import pairwise
 from weakref import WeakKeyDictionary
@@ -28,6 +28,7 @@ from trainproof.model.data import (
     RunView,
     Series,
 )
+from trainproof.model.records import dataclass
 
 from .shape import QUADRUPLED, fell
 from .statistics import Profile, block_edges, block_medians, measure

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from trainproof.model.dataset import Dataset, Issue, Shape, Spot, Tally
 from trainproof.model.outcome import Clean, Evidence, Fired, Outcome, Skip, Undecided, Value, Where
+from trainproof.model.records import dataclass
 from trainproof.model.tokenizer import Tokenizer
 
 from .interface import Missing, Place, absent

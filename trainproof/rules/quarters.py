@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from trainproof.model.data import Floats
+from trainproof.model.records import dataclass
 
 from .statistics import MEDIAN_ERROR, REMEMBERS, Profile, higher_p, inflation, median
 

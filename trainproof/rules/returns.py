@@ -5,11 +5,11 @@ heavy-tailed, and medians of them jump.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from trainproof.model.data import Floats
+from trainproof.model.records import dataclass
 
 from .shape import gravest
 from .statistics import falling_p, kendall, measure

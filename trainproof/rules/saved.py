@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.outcome import (
@@ -17,6 +16,7 @@ from trainproof.model.outcome import (
     Value,
     Where,
 )
+from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     CheckpointFacts,
     Depth,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from trainproof.model.data import Direction, Floats, Role, Series
+from trainproof.model.records import dataclass
 
 from .statistics import (
     FEW,

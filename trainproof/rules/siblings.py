@@ -1,7 +1,6 @@
 """A run among several others of the same task: what it needed, how fast it was, what it shares."""
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from trainproof.model.data import Facts, Floats, Role, RunView, Series, Split
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
+from trainproof.model.records import dataclass
 from trainproof.model.rule import Doc, SubjectKind, Variant
 
 from .examples import beside, falling, series, view

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, wraps
 from itertools import pairwise
 from typing import TypeVar
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainproof.model.data import Floats, Ints, Role, Series
+from trainproof.model.records import dataclass
 
 Mask = NDArray[np.bool_]
 T = TypeVar("T")

@@ -7,7 +7,7 @@ them up. What a rule needs is in ``trainproof.model.speech``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from trainproof.model.data import Fault, FaultCode
 from trainproof.model.inspection import Inspection, Requests
 from trainproof.model.outcome import Value
 from trainproof.model.progress import Amount, Beat
+from trainproof.model.records import dataclass
 from trainproof.model.speech import Corpus
 
 from .rows import MAX_ROWS, Bad, Row, rows

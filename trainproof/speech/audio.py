@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import stat
 import wave
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 from trainproof.model.data import Floats
+from trainproof.model.records import dataclass
 from trainproof.model.speech import FULL, SAMPLED_SECONDS, SILENT
 
 DECODED = frozenset(

@@ -12,10 +12,11 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from trainproof.model.records import dataclass
 from trainproof.readers.json_text import loads
 
 from .audio import DECODED, OTHERS

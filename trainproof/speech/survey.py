@@ -8,12 +8,13 @@ import heapq
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
 
 from trainproof.model.progress import Amount, Beat
+from trainproof.model.records import dataclass
 from trainproof.model.speech import Corpus, Spot, Spots, Spread
 
 from . import audio, texts

@@ -20,12 +20,12 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import IO, Any, BinaryIO, Protocol, cast
 
 from trainproof.model.artifact import Content
+from trainproof.model.records import dataclass
 
 from .interface import Entry, Passed, StoreError
 from .regular import open_below, open_regular, reason

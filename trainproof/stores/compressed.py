@@ -16,12 +16,12 @@ import tempfile
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from trainproof.model.compression import Method, method_of
 from trainproof.model.data import FaultCode
+from trainproof.model.records import dataclass
 
 from .interface import StoreError
 from .regular import reason

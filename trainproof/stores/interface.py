@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple, Protocol
 
 from trainproof.model.artifact import Content
+from trainproof.model.records import dataclass
 
 
 class Entry(NamedTuple):

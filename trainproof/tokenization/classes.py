@@ -8,9 +8,10 @@ play which roles where a configuration does not name them. From transformers 4 a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from trainproof.model.records import dataclass
 from trainproof.model.tokenizer import Special
 
 

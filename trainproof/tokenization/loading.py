@@ -6,11 +6,12 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, Protocol
 
 from trainproof.model.data import Fault, FaultCode
+from trainproof.model.records import dataclass
 from trainproof.model.tokenizer import Family, Special, SpecialToken, Template, Tokenizer
 
 from .building import built

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any
 
+from trainproof.model.records import dataclass
 from trainproof.model.tokenizer import Special
 
 from .classes import Declared, declared

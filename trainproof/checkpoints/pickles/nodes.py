@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
+
+from trainproof.model.records import dataclass
 
 
 @dataclass(slots=True, eq=False)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from trainproof.checkpoints.limits import LIMITS, Limits
 from trainproof.checkpoints.source import Damage
 from trainproof.model.data import FaultCode
+from trainproof.model.records import dataclass
 from trainproof.model.tensors import Defect, DefectCode, GlobalUse, Safety
 
 from .allowlist import classify, loads_weights_only, objects_in, storage_key

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from trainproof.checkpoints.limits import LIMITS, Limits
 from trainproof.checkpoints.source import Damage
 from trainproof.model.data import FaultCode
+from trainproof.model.records import dataclass
 
 from .nodes import Call, Global, Items, Large, Node, Pairs, Persistent, path_of
 

@@ -7,9 +7,9 @@ one program uses.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from trainproof.model.data import Declared, Direction, Role, Split
+from trainproof.model.records import dataclass
 
 from .numbers import HOLE
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from trainproof.model.data import Facts, FaultCode, Split
+from trainproof.model.records import dataclass
 from trainproof.readers.sheet import Row, Sheet
 from trainproof.readers.text import FaultLog
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from trainproof.model.records import dataclass
 from trainproof.readers.names import split_of
 
 MAX_JSON = 4096

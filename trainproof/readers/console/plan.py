@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
 
 from trainproof.model.data import Axis, Role, Scope, Split
+from trainproof.model.records import dataclass
 from trainproof.readers.names import SPLITS, axis_rank, classify, split_of, word_set
 
 from .dialects import NAMES, PRIVATE, STEP_NAMES, framework_of

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from trainproof.model.records import dataclass
 from trainproof.readers.names import split_of
 
 MAX_ROWS = 200

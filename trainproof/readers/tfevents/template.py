@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import google_crc32c
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from trainproof.model.data import Floats, Ints
+from trainproof.model.records import dataclass
 
 from .bulkcrc import U32s, change, mask_all
 from .event import STEP, WALL_TIME, Event, decode_event

@@ -6,7 +6,8 @@ Field and type numbers: TensorFlow's ``core/framework/tensor.proto`` and ``types
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+
+from trainproof.model.records import dataclass
 
 from .wire import BYTES, FIXED32, FIXED64, VARINT, Malformed, fields, key, varint
 
