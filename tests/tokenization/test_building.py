@@ -215,3 +215,24 @@ def test_pieces_leave_room_for_the_tokens_of_a_class(
     assert pad is not None
     assert pad.id is None
     assert min(pad.pieces, 2) == whole
+
+
+@pytest.mark.parametrize(
+    ("config", "model", "adds"),
+    [
+        ({"tokenizer_class": "LlamaTokenizer"}, {}, (True, False)),
+        ({"tokenizer_class": "LlamaTokenizer", "add_bos_token": False}, {}, (False, False)),
+        ({"tokenizer_class": "LlamaTokenizerFast", "add_eos_token": True}, {}, (True, True)),
+        ({"tokenizer_class": "XLMRobertaTokenizer"}, {}, (True, True)),
+        ({}, {"model_type": "t5"}, (False, True)),
+        ({}, {}, (False, False)),
+    ],
+)
+def test_a_class_around_pieces_begins_and_ends_a_text(
+    tmp_path: Path, config: object, model: object, adds: tuple[bool, bool]
+) -> None:
+    pieces(tmp_path / "tokenizer.model")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    (tmp_path / "config.json").write_text(json.dumps(model))
+    found = tokenizer(tmp_path)
+    assert (found.adds_bos, found.adds_eos) == adds

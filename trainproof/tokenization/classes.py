@@ -67,13 +67,34 @@ _MODELS: Mapping[Build, frozenset[str]] = {
 }
 
 
+_BEGINS = frozenset({"Llama", "CodeLlama", "Gemma", "XLMRoberta", "Camembert"})
+_ENDS = frozenset({"T5", "MT5", "Pegasus", "XLMRoberta", "Camembert"})
+"""Classes around a SentencePiece model that begin or end a text, where nothing says otherwise."""
+_PIECES = {
+    "llama": "Llama",
+    "gemma": "Gemma",
+    "gemma2": "Gemma",
+    "gemma3": "Gemma",
+    "gemma3_text": "Gemma",
+    "t5": "T5",
+    "mt5": "T5",
+    "umt5": "T5",
+    "pegasus": "Pegasus",
+    "xlm-roberta": "XLMRoberta",
+    "camembert": "Camembert",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The class that a directory names. ``name``: as it is written, empty where nothing is."""
+    """The class that a directory names. ``name``: as it is written, empty where nothing is.
+    ``begins`` and ``ends``: whether it puts a token before and after each text."""
 
     name: str = ""
     build: Build | None = None
     defaults: Mapping[Special, str] = field(default_factory=dict)
+    begins: bool = False
+    ends: bool = False
 
 
 def declared(tokenizer_class: object, model_type: object) -> Declared:
@@ -82,10 +103,11 @@ def declared(tokenizer_class: object, model_type: object) -> Declared:
         bare = tokenizer_class.removesuffix("Fast").removesuffix("Tokenizer")
         return _of(tokenizer_class[:100], bare, _CLASSES)
     if isinstance(model_type, str) and model_type:
-        return _of(model_type[:100], model_type, _MODELS)
+        return _of(model_type[:100], _PIECES.get(model_type, model_type), _MODELS)
     return Declared()
 
 
 def _of(name: str, key: str, table: Mapping[Build, frozenset[str]]) -> Declared:
     build = next((build for build, names in table.items() if key in names), None)
-    return Declared(name, build, DEFAULTS[build] if build else {})
+    defaults = DEFAULTS[build] if build else {}
+    return Declared(name, build, defaults, key in _BEGINS, key in _ENDS)

@@ -242,7 +242,8 @@ def _shown(template: tuple[str, str] | None, bos: str) -> Template | None:
 def _adds(found: _Vocabulary, said: Beside, roles: dict[Special, str]) -> tuple[bool, bool]:
     """Whether encoding begins with the beginning of text and ends with its end."""
     if found.family is Family.SENTENCEPIECE:  # the library that wraps it adds them
-        return bool(said.add_bos), bool(said.add_eos)
+        begins = said.declared.begins if said.add_bos is None else said.add_bos
+        return begins, said.declared.ends if said.add_eos is None else said.add_eos
     ids = found.encoder.encode("a", special=True)
     bos, eos = (found.encoder.id_of(roles.get(r, "")) for r in (Special.BOS, Special.EOS))
     return bos is not None and ids[:1] == [bos], eos is not None and ids[-1:] == [eos]
