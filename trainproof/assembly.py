@@ -311,12 +311,14 @@ def _counts(reading: Reading) -> dict[Axis, Ints]:
 
 
 def _end_together(ours: Ints, theirs: Ints) -> bool:
-    """Whether evaluations span the training; one that is still to come may be missing."""
+    """Whether evaluations span the training; one that is still to come may be missing. A single one
+    must not be of a later step."""
     if (np.diff(ours) < 0).any() or (np.diff(theirs) < 0).any():
         return False
-    each = max(1, round(cadence(ours)))
-    between = each if len(theirs) < 2 else max(each, round(cadence(theirs)))
-    late, early = int(theirs[-1]) - int(ours[-1]), int(ours[0]) - int(theirs[0])
+    each, late = max(1, round(cadence(ours))), int(theirs[-1]) - int(ours[-1])
+    if len(theirs) < 2:
+        return theirs[0] >= 0 and late <= each
+    between, early = max(each, round(cadence(theirs))), int(ours[0]) - int(theirs[0])
     return -between <= late <= each and early <= between
 
 
