@@ -604,3 +604,87 @@ def test_a_role_given_to_a_column_is_that_of_each_file() -> None:
         ("q", Role.LOSS, Split.TRAIN),
         ("val/q", Role.LOSS, Split.EVAL),
     ]
+
+
+# --- logs of several ranks ------------------------------------------------------------------------
+
+
+def of_ranks(*losses: Sequence[float], name: str = "rank") -> list[Reading]:
+    return [
+        reading(
+            f"r/{name}{rank}.log",
+            column("loss", loss, range(0, 10 * len(loss), 10)),
+            column("tokens_per_second", [100.0 + rank] * len(loss), range(0, 10 * len(loss), 10)),
+            reader="text",
+        )
+        for rank, loss in enumerate(losses)
+    ]
+
+
+def noisy(seed: int, rows: int = 60) -> list[float]:
+    return (falling(rows) + np.random.default_rng(seed).normal(0, 0.05, rows)).tolist()
+
+
+def test_ranks_that_log_side_by_side_are_one_execution() -> None:
+    view = assemble("r", of_ranks(noisy(0), noisy(1), noisy(2, 59)))
+    assert shape(view) == [
+        [
+            (tag, rows, 0, 10 * rows - 10)
+            for rows in (60, 60, 59)
+            for tag in ("loss", "tokens_per_second")
+        ]
+    ]
+    assert view.rewinds == ()
+    assert [one.artifact for one in view.series[::2]] == [
+        "r/rank0.log",
+        "r/rank1.log",
+        "r/rank2.log",
+    ]
+
+
+def test_a_loss_that_all_ranks_log_alike_is_there_once() -> None:
+    view = assemble("r", of_ranks(noisy(0), noisy(0)))
+    assert [(one.tag, one.artifact, one.also_in) for one in view.series] == [
+        ("loss", "r/rank0.log", ("r/rank1.log",)),
+        ("tokens_per_second", "r/rank0.log", ()),
+        ("tokens_per_second", "r/rank1.log", ()),
+    ]
+    assert (len(view.attempts), view.rewinds) == (1, ())
+
+
+def test_a_rank_whose_loss_is_not_finite_stays_with_the_others() -> None:
+    view = assemble("r", of_ranks(noisy(0), [*noisy(1)[:50], *[np.nan] * 10]))
+    assert len(view.attempts) == 1
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        of_ranks(noisy(0), [3 * value for value in noisy(1)]),
+        of_ranks(noisy(0), noisy(1, 40)),
+        of_ranks(noisy(0), noisy(1), name="worker"),
+        of_ranks(noisy(0), noisy(1), name="rank0_run"),
+    ],
+)
+def test_others_are_executions_apart(files: list[Reading]) -> None:
+    view = assemble("r", files)
+    assert len(view.attempts) == 2
+    assert [one.artifact for one in view.rewinds] == [files[1].artifact.path]
+
+
+def test_a_rank_that_goes_on_in_another_file_goes_on() -> None:
+    first, second = noisy(0), noisy(1)
+    parts = [
+        reading(
+            f"r/rank{rank}.log{part}",
+            column("loss", loss[begin : begin + 30], range(begin, begin + 30)),
+            reader="text",
+        )
+        for part, begin in (("", 0), (".1", 30))
+        for rank, loss in enumerate((first, second))
+    ]
+    view = assemble("r", parts)
+    assert [(len(one), one.artifact) for one in view.series] == [
+        (60, "r/rank0.log"),
+        (60, "r/rank1.log"),
+    ]

@@ -39,7 +39,15 @@ from .model.data import (
 from .model.records import dataclass
 from .readers import held_out
 from .readers.names import SPLITS, classify, split_of
-from .readers.split_files import TELLING, SplitFile, companies, split_file
+from .readers.split_files import (
+    TELLING,
+    SplitFile,
+    companies,
+    rank_of,
+    split_file,
+    stem_of,
+)
+from .rules.statistics import median, noise
 
 T = TypeVar("T", bound=np.generic)
 
@@ -55,6 +63,9 @@ LEADS = tuple(f"{word}/" for word, split in SPLITS.items() if split is not Split
 
 GOES_FURTHER = 1.02
 """A later attempt supersedes an earlier one when it gets at least this much further."""
+
+NOISES = 3.0
+"""Noises of one value by which the losses of two ranks, each on data of its own, may differ."""
 
 PRINTED = "text"
 """The reader of what is printed for people, with few digits."""
@@ -583,8 +594,47 @@ def _moved(series: Series, steps: int | Ints) -> Series:
 
 
 def _sequential(before: Piece, after: Piece) -> bool:
-    """Two artifacts of one format follow one another; of two formats they run side by side."""
-    return before.artifact.reader == after.artifact.reader
+    """Two artifacts of one format follow one another; of two formats, or of two ranks of one
+    training, they run side by side."""
+    return before.artifact.reader == after.artifact.reader and not _of_two_ranks(before, after)
+
+
+def _of_two_ranks(before: Piece, after: Piece) -> bool:
+    """Whether two processes of one training wrote these: their names differ by the rank, they log
+    at the same steps, and their losses differ by noise."""
+    ranks = rank_of(before.artifact.path), rank_of(after.artifact.path)
+    if None in ranks or ranks[0] == ranks[1] or _home(before) != _home(after):
+        return False
+    mine = after.names
+    shared = [(one, mine[name]) for name, one in before.names.items() if name in mine]
+    longest = max(shared, key=lambda pair: len(pair[0]), default=None)
+    if longest is None or not _at_the_same_steps(*longest):
+        return False
+    losses = (pair for pair in shared if pair[0].role is Role.LOSS)
+    return all(_differ_by_noise(*pair) for pair in losses)
+
+
+def _home(piece: Piece) -> str:
+    path = piece.artifact.path
+    return path.rpartition("/")[0] + "/" + stem_of(path)
+
+
+def _at_the_same_steps(one: Series, other: Series) -> bool:
+    """But for the last row, which one of them may have yet to write."""
+    rows = min(len(one), len(other))
+    same = abs(len(one) - len(other)) <= 1 and np.array_equal(one.steps[:rows], other.steps[:rows])
+    return same and int(one.steps[-1]) > int(one.steps[0])
+
+
+@np.errstate(all="ignore")
+def _differ_by_noise(one: Series, other: Series) -> bool:
+    rows = min(len(one), len(other))
+    a, b = one.values[:rows], other.values[:rows]
+    finite = np.isfinite(a) & np.isfinite(b)
+    if not finite.any():
+        return True
+    between = median(np.abs(a[finite] - b[finite]))
+    return between <= NOISES * max(noise(a[finite]), noise(b[finite]))
 
 
 def _is_left_behind(before: Piece, after: Piece) -> bool:
@@ -637,10 +687,11 @@ def _between(before: Series, after: Series, resume: bool, added: int) -> Rewind:
 
 def _merged(group: Sequence[Piece]) -> Iterator[Series]:
     """The series of one execution; those continued in a later shard become one."""
-    held: dict[tuple[Name, str], list[Series]] = {}
+    held: dict[tuple[Name, str, int | None], list[Series]] = {}
     for piece in group:
+        rank = rank_of(piece.artifact.path)
         for one in piece.series:
-            held.setdefault((_name(one), piece.artifact.reader), []).append(one)
+            held.setdefault((_name(one), piece.artifact.reader, rank), []).append(one)
     for parts in held.values():
         yield parts[0] if len(parts) == 1 else _joined(parts)
 

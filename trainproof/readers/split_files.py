@@ -22,6 +22,8 @@ _SUFFIX = re.compile(
 )
 _SHARD = re.compile(r"(?<![a-z])((?:rank|node|worker|process)[._-]?)\d+", re.IGNORECASE)
 
+_RANK = re.compile(r"(?<![a-z])rank[._-]?(\d{1,6})(?!\d)", re.IGNORECASE)
+
 GENERIC = CONTAINERS | word_set(
     "log logs logger history hist result results output out curve curves record records file data"
     " progress epoch epochs step steps stat values monitor console run"
@@ -39,6 +41,12 @@ def stem_of(path: str) -> str:
     while (suffix := _SUFFIX.search(stem)) is not None and suffix.start() > 0:
         stem = stem[: suffix.start()]
     return _SHARD.sub(r"\1", stem).rstrip("._-") or name
+
+
+def rank_of(path: str) -> int | None:
+    """The rank of the process that wrote a file, where its name says so: ``log_rank3.txt``."""
+    found = _RANK.findall(path.rpartition("/")[2])
+    return int(found[0]) if len(found) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
