@@ -541,7 +541,7 @@ def _supersedes(later: Attempt, earlier: Attempt) -> bool:
 
 def _join(group: list[Piece], piece: Piece, rewinds: list[Rewind]) -> bool:
     """Add ``piece`` to the execution that ``group`` shows, unless it shows another one."""
-    earlier = [p for p in group if _sequential(p, piece)]
+    earlier = _earlier(group, piece)
     if any(_is_left_behind(p, piece) for p in earlier):
         return False
     clash = _clash(earlier, piece)
@@ -593,10 +593,13 @@ def _moved(series: Series, steps: int | Ints) -> Series:
     return replace(series, column=replace(series.column, steps=series.steps + steps))
 
 
-def _sequential(before: Piece, after: Piece) -> bool:
-    """Two artifacts of one format follow one another; of two formats, or of two ranks of one
-    training, they run side by side."""
-    return before.artifact.reader == after.artifact.reader and not _of_two_ranks(before, after)
+def _earlier(group: Iterable[Piece], piece: Piece) -> list[Piece]:
+    """What the piece follows: two artifacts of one format follow one another; of two formats, or
+    of two ranks of one training, they run side by side."""
+    alike = [one for one in group if one.artifact.reader == piece.artifact.reader]
+    if rank_of(piece.artifact.path) is None:
+        return alike
+    return [one for one in alike if not _of_two_ranks(one, piece)]
 
 
 def _of_two_ranks(before: Piece, after: Piece) -> bool:
