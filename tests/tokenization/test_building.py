@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.inspected import opened, tokenizer
+from tests.support.inspected import jsonl, measured, opened, tokenizer
 from tests.support.vocabularies import SENTENCES, bytes_bpe, pieces, tokenizers
 from trainproof.model.data import FaultCode
 from trainproof.model.tokenizer import Special
@@ -236,3 +236,13 @@ def test_a_class_around_pieces_begins_and_ends_a_text(
     (tmp_path / "config.json").write_text(json.dumps(model))
     found = tokenizer(tmp_path)
     assert (found.adds_bos, found.adds_eos) == adds
+
+
+def test_what_is_put_around_a_text_counts_whatever_its_role(tmp_path: Path) -> None:
+    home = wordpiece(tmp_path / "t", {"tokenizer_class": "BertTokenizer"})
+    facts = loaded(home).facts
+    assert (facts.adds_bos, facts.adds_eos, facts.framing) == (False, False, 2)
+    path = jsonl(tmp_path / "a.jsonl", {"text": "the fox"})
+    lengths = measured(path, tokenizer=home).lengths
+    assert lengths is not None
+    assert lengths.longest == len(loaded(home).encoder.encode("the fox", special=True))

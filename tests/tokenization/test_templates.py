@@ -30,6 +30,9 @@ def test_what_templates_use_of_jinja_is_there() -> None:
         == "x"
     )
     assert render("{{ messages[0] | tojson }}") == '{"role": "user", "content": "ask"}'
+    assert render("{{ [messages[0]] | tojson(indent=1) }}") == (
+        '[\n {\n  "role": "user",\n  "content": "ask"\n }\n]'
+    )
     assert render("{{ strftime_now('%Y') }}") == "01 Jan 2000"
     assert render("{{ 3 * 4 }}{% set ns = namespace(x=1) %}{% set ns.x = 2 %}{{ ns.x }}") == "122"
 
@@ -44,6 +47,8 @@ def test_what_templates_use_of_jinja_is_there() -> None:
         "{{ 'x' * 10000000000 }}",
         "{{ 9 ** 999999999 }}",
         "{{ 99999 * 99999 }}",
+        "{{ messages | tojson(indent=100000000) }}",
+        "{{ messages | tojson(separators=(', ' ~ messages, ': ')) }}",
         "{% for a in range(10000000) %}x{% endfor %}",
         "{% for a in range(9999) %}{% for b in range(999) %}{{ messages }}{% endfor %}{% endfor %}",
         "{% include '/etc/passwd' %}",

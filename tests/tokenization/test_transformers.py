@@ -41,6 +41,30 @@ INSTRUCT = (
 )
 
 
+TOOLS = [{"type": "function", "function": {"name": "dig", "parameters": {"depth": "é"}}}]
+CALLING = [
+    {"role": "user", "content": "Dig."},
+    {
+        "role": "assistant",
+        "content": "",
+        "reasoning_content": "It wants a hole.",
+        "tool_calls": [
+            {"id": "1", "type": "function", "function": {"name": "dig", "arguments": {"depth": 3}}}
+        ],
+    },
+    {"role": "tool", "tool_call_id": "1", "name": "dig", "content": "done"},
+    {"role": "assistant", "content": "It is dug."},
+]
+WITH_TOOLS = (
+    "{%- if tools %}{{ 'Tools:\n' + tools | tojson(indent=2) }}{%- endif %}\n"
+    "{%- for message in messages %}{{ '<|im_start|>' + message.role + '\n' }}"
+    "{%- if message.reasoning_content %}{{ '<think>' + message.reasoning_content }}{%- endif %}"
+    "{%- for call in message.tool_calls %}{{ call.function | tojson }}{%- endfor %}"
+    "{%- if message.role == 'tool' %}{{ message.name + message.tool_call_id }}{%- endif %}"
+    "{{ message.content + '<|im_end|>\n' }}{%- endfor %}"
+)
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Any:
     home = bytes_bpe(tmp_path_factory.mktemp("t"), adds=True)
@@ -95,6 +119,19 @@ def test_conversations_are_as_long_as_transformers_says(made: Any, tmp_path: Pat
     found = measured(path, tokenizer=tmp_path / "saved").lengths
     assert found is not None
     text = made.apply_chat_template(MESSAGES, tokenize=False)
+    assert found.longest == len(made(text, add_special_tokens=False)["input_ids"])
+
+
+@pytest.mark.parametrize("spelled", [False, True])
+def test_tools_and_their_calls_are_rendered_too(made: Any, tmp_path: Path, spelled: bool) -> None:
+    made.chat_template = WITH_TOOLS
+    made.save_pretrained(tmp_path / "saved")
+    declared = json.dumps(TOOLS) if spelled else TOOLS
+    path = jsonl(tmp_path / "a.jsonl", {"messages": CALLING, "tools": declared})
+    found = measured(path, tokenizer=tmp_path / "saved").lengths
+    text = made.apply_chat_template(CALLING, tools=TOOLS, tokenize=False)
+    assert "Tools:\n[\n  {" in text
+    assert found is not None
     assert found.longest == len(made(text, add_special_tokens=False)["input_ids"])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trainproof.model.dataset import Issue, Lengths, Spot
 from trainproof.model.tokenizer import Special, TextUse, Tokenizer
@@ -12,7 +12,7 @@ from trainproof.tokenization.loading import Loaded
 from trainproof.tokenization.measuring import Use, Utterance, encodable
 
 from .places import Issues
-from .turns import Content
+from .turns import Content, Turn
 
 if TYPE_CHECKING:
     from trainproof.tokenization.templates import Renderer
@@ -44,7 +44,7 @@ class TokenSample:
         self._source = "the tokenizer's configuration" if max_len is None else "--max-len"
         self._use = Use(loaded, name, beat)
         self._renderer = _renderer(loaded)
-        self._added = loaded.facts.adds_bos + loaded.facts.adds_eos
+        self._added = loaded.facts.framing
         self._offered = self._sampled = self._characters = self._tokens = 0
         self._rendered = self._closed = self._answered = self._longest = 0
         self._stride = 1
@@ -77,9 +77,7 @@ class TokenSample:
         from trainproof.tokenization.templates import Refused  # noqa: PLC0415 - is there by now
 
         try:
-            text = self._renderer.render(
-                [{"role": turn.plays or turn.role, "content": turn.text} for turn in content.turns]
-            )
+            text = self._renderer.render([message(turn) for turn in content.turns], content.tools)
         except Refused:
             self._issues.add(Issue.NOT_RENDERED, spot)
             return content.text, content.answer, False
@@ -138,6 +136,11 @@ class TokenSample:
         """What the tokenizer did to the text of the first rows of the sample."""
         use = self._use.found()
         return use if use.tokens else None
+
+
+def message(turn: Turn) -> dict[str, Any]:
+    """A turn as chat templates get it."""
+    return {"role": turn.plays or turn.role, "content": turn.text, **turn.more}
 
 
 def _renderer(loaded: Loaded) -> Renderer | None:

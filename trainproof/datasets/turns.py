@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
@@ -48,22 +50,29 @@ _MOST = 10_000
 """Turns of one conversation that are looked at."""
 
 
+_MORE = ("tool_calls", "tool_call_id", "name", "reasoning_content", "thinking")
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
 class Turn(NamedTuple):
     """``role`` as written. ``plays``: user, assistant, system, tool, or "" for none known.
-    ``bare``: no text and nothing else that could stand for it."""
+    ``bare``: no text and nothing else that could stand for it. ``more``: what else chat templates
+    write of it, as it is: calls of tools, their results, reasoning."""
 
     role: str
     plays: str
     text: str
     bare: bool
     learned: bool = True
+    more: Mapping[str, Any] = _NOTHING
 
 
 class Content(NamedTuple):
     """What one row says. ``text``: all of it, the prompt first. ``answer``: where in it the last
     answer begins, None where nothing is an answer. ``turns``: of a conversation. ``beside``: what
     else must be equal for two rows to be the same. ``parts``: the texts of the row by themselves,
-    where they are several. ``calls``: whether tools are called."""
+    where they are several. ``calls``: whether tools are called; ``tools``: those that are declared,
+    as they are."""
 
     text: str
     answer: int | None = None
@@ -72,6 +81,7 @@ class Content(NamedTuple):
     beside: str = ""
     parts: tuple[str, ...] = ()
     calls: bool = False
+    tools: Any = None
 
 
 def conversation(value: Any, tools: Any = None) -> Content:
@@ -93,7 +103,9 @@ def conversation(value: Any, tools: Any = None) -> Content:
     issues += amiss or ()
     text, answer = _joined(usable)
     parts = tuple(turn.text for turn in usable)
-    return Content(text, answer, tuple(issues), usable, parts=parts, calls=amiss is not None)
+    return Content(
+        text, answer, tuple(issues), usable, parts=parts, calls=amiss is not None, tools=tools
+    )
 
 
 def _spelled(text: str) -> Any:
@@ -164,7 +176,8 @@ def _turn(value: Any) -> Turn | None:
     if text is None:
         return None
     bare = not text.strip() and not (does or other)
-    return Turn(role, _ROLES.get(role.lower(), ""), text, bare, value.get("weight") != 0)
+    more = {name: value[name] for name in _MORE if value.get(name)} or _NOTHING
+    return Turn(role, _ROLES.get(role.lower(), ""), text, bare, value.get("weight") != 0, more)
 
 
 def _text(content: Any) -> tuple[str | None, bool]:

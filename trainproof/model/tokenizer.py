@@ -85,6 +85,7 @@ class Tokenizer:
 
     ``size``: one more than the largest id. ``embedding``: rows of the model's embedding, where
     a config.json beside it says so. ``adds_bos`` and ``adds_eos``: what encoding does;
+    ``framing``: tokens that it puts around one text, whatever their roles (BERT's are two);
     ``add_eos``: what is configured, None where nothing is. ``total``: whether no text can be
     unknown to it (bytes are tokens).
     """
@@ -96,6 +97,7 @@ class Tokenizer:
     total: bool
     adds_bos: bool
     adds_eos: bool
+    framing: int = 0
     add_eos: bool | None = None
     specials: tuple[SpecialToken, ...] = ()
     embedding: int | None = None

@@ -208,6 +208,7 @@ def _loaded(
         total=found.total,
         adds_bos=adds[0],
         adds_eos=adds[1],
+        framing=_framing(found, adds),
         add_eos=said.add_eos,
         specials=tuple(_specials(found, roles, said, written)),
         embedding=said.embedding,
@@ -247,6 +248,13 @@ def _adds(found: _Vocabulary, said: Beside, roles: dict[Special, str]) -> tuple[
     ids = found.encoder.encode("a", special=True)
     bos, eos = (found.encoder.id_of(roles.get(r, "")) for r in (Special.BOS, Special.EOS))
     return bos is not None and ids[:1] == [bos], eos is not None and ids[-1:] == [eos]
+
+
+def _framing(found: _Vocabulary, adds: tuple[bool, bool]) -> int:
+    """Tokens that are put around one text."""
+    if found.family is Family.SENTENCEPIECE:
+        return sum(adds)
+    return len(found.encoder.encode("a", special=True)) - len(found.encoder.encode("a"))
 
 
 def _specials(

@@ -19,6 +19,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 _OUTPUT = 8 << 20
 _LONGEST_PRODUCT = 1 << 20
+_INDENT = 16
+"""Characters of an indentation or a separator of JSON."""
 _DATE = "01 Jan 2000"
 """What templates get for the date of today: the same every day."""
 
@@ -68,12 +70,17 @@ class Renderer:
         except (TemplateError, RecursionError) as error:
             raise Refused(str(error)) from None
 
-    def render(self, messages: Sequence[dict[str, str]]) -> str:
-        """The text of a conversation. Raises Refused."""
+    def render(self, messages: Sequence[dict[str, Any]], tools: Any = None) -> str:
+        """The text of a conversation. ``tools``: the declared ones, a list or the JSON of one.
+        Raises Refused."""
         length, parts = 0, []
         try:
             for part in self._template.generate(
-                messages=list(messages), add_generation_prompt=False, **self._tokens
+                messages=list(messages),
+                tools=_listed(tools),
+                documents=None,
+                add_generation_prompt=False,
+                **self._tokens,
             ):
                 length += len(part)
                 if length > _OUTPUT:
@@ -86,8 +93,34 @@ class Renderer:
         return "".join(parts)
 
 
-def _tojson(value: Any, **_: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _listed(tools: Any) -> Any:
+    """None for what is no list with tools, as trainers have it."""
+    if isinstance(tools, str):
+        try:
+            tools = json.loads(tools)
+        except (ValueError, RecursionError):
+            return None
+    return tools if isinstance(tools, list) and tools else None
+
+
+def _tojson(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """As transformers has it. What is asked for comes from the template, and has bounds."""
+    wide = indent is not None and not 0 <= int(indent) <= _INDENT
+    if wide or (separators is not None and any(len(one) > _INDENT for one in separators)):
+        raise SecurityError("an indentation that is refused")
+    return json.dumps(
+        value,
+        ensure_ascii=bool(ensure_ascii),
+        indent=None if indent is None else int(indent),
+        separators=separators,
+        sort_keys=bool(sort_keys),
+    )
 
 
 def _refuse(message: object) -> None:
