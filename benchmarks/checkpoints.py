@@ -1,10 +1,12 @@
 """One large checkpoint: checksums and the statistics of every tensor, against reading its bytes.
 
-    python -m benchmarks.checkpoints [--gb 4] [--peer VENV_OF_0.22/bin/trainproof]
-        [--picklescan …] [--modelaudit …] [--torch-python VENV_WITH_TORCH/bin/python]
+    python -m benchmarks.checkpoints [--gb 4] [--elements 16777216]
+        [--peer VENV_OF_0.22/bin/trainproof] [--picklescan …] [--modelaudit …]
+        [--torch-python VENV_WITH_TORCH/bin/python]
 
 The file has fp32, bf16, fp16 and fp8 tensors in turn, with a few NaN in one of each type. "ours" is
-the command as people call it, with its worker; the others are the reader alone, in one process.
+the command as people call it, with its worker; the others are the reader alone, in one process. A
+small file says what all but reading takes.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ for tensor in torch.load(sys.argv[1], weights_only=True).values():
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gb", type=float, default=4.0)
+    parser.add_argument("--elements", type=int, default=ELEMENTS, help="of one tensor")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--directory", help="where the file is made (default: a temporary one)")
     for peer in ("peer", "picklescan", "modelaudit", "torch-python"):
@@ -59,18 +62,23 @@ def main() -> None:
     # As pip leaves a package; an editable one may never have been compiled.
     compileall.compile_dir(Path(trainproof.__file__).parent, quiet=2)
     with tempfile.TemporaryDirectory(dir=options.directory) as directory:
-        file = str(Path(directory, "m.pt"))
+        file, small = str(Path(directory, "m.pt")), str(Path(directory, "small.pt"))
         # In a process of its own: a child's peak memory is at least its parent's at the fork.
-        make = f"from benchmarks.checkpoints import *; make_checkpoint({file!r}, {options.gb}e9)"
+        make = (
+            "from benchmarks.checkpoints import make_checkpoint as make;"
+            f" make({file!r}, {options.gb}e9, {options.elements}); make({small!r}, 1e6, 1 << 16)"
+        )
         subprocess.run([sys.executable, "-c", make], check=True)
-        measured = measure(commands(options, file), options.repetitions)
+        measured = measure(commands(options, file, small), options.repetitions)
         print(table(measured, "ours"))
 
 
-def commands(options: argparse.Namespace, file: str) -> dict[str, list[str]]:
+def commands(options: argparse.Namespace, file: str, small: str) -> dict[str, list[str]]:
+    ours = [sys.executable, "-m", "trainproof", "checkpoint", "--quiet"]
     made = {
         "cat": ["cat", file],
-        "ours": [sys.executable, "-m", "trainproof", "checkpoint", file, "--quiet"],
+        "ours": [*ours, file],
+        "ours, a small file": [*ours, small],
         "ours, everything": [sys.executable, "-c", OURS, file, "tensors"],
         "ours, checksums only": [sys.executable, "-c", OURS, file, "integrity"],
         "ours, structure only": [sys.executable, "-c", OURS, file, "structure"],
@@ -86,16 +94,16 @@ def commands(options: argparse.Namespace, file: str) -> dict[str, list[str]]:
     return made
 
 
-def make_checkpoint(path: str, size: float) -> None:
+def make_checkpoint(path: str, size: float, elements: int = ELEMENTS) -> None:
     """Write a file of about ``size`` bytes the way torch does, one tensor at a time."""
-    kinds = []
-    while sum(ELEMENTS * width for _, width in kinds) < size:
+    kinds: list[tuple[str, int]] = []
+    while sum(elements * width for _, width in kinds) < size:
         kinds.append(KINDS[len(kinds) % len(KINDS)])
     state = {
-        f"layers.{number}.weight": p.typed_tensor(str(number), ELEMENTS, dtype, width)
+        f"layers.{number}.weight": p.typed_tensor(str(number), elements, dtype, width)
         for number, (dtype, width) in enumerate(kinds)
     }
-    noise = np.random.default_rng(0).standard_normal(ELEMENTS, np.float32) * np.float32(0.02)
+    noise = np.random.default_rng(0).standard_normal(elements, np.float32) * np.float32(0.02)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as file:
         file.writestr("m/data.pkl", p.pickle(p.dict_(state)))
         file.writestr("m/byteorder", b"little")
