@@ -252,13 +252,15 @@ def _companies(readings: Iterable[Reading]) -> Iterator[Mapping[str, SplitFile]]
         if one.columns and one.artifact.reader in SPLIT_READERS:
             directory = one.artifact.path.rpartition("/")[0]
             alike[directory, one.artifact.reader].append(one.artifact.path)
-    return (company for paths in alike.values() for company in companies(paths))
+    several = (paths for paths in alike.values() if len(paths) > 1)
+    return (company for paths in several for company in companies(paths))
 
 
 def _lone_word(reading: Reading) -> str:
     """The word for the split in the name of a file without a company, where it can mean nothing
     else."""
-    if reading.artifact.reader not in SPLIT_READERS:
+    name = reading.artifact.path.rpartition("/")[2].lower()
+    if reading.artifact.reader not in SPLIT_READERS or "val" not in name:
         return ""
     one = split_file(reading.artifact.path)
     if one is None or one.word not in TELLING or not one.generic or _trains(reading):
@@ -284,7 +286,7 @@ def _renamed(reading: Reading, word: str) -> Reading:
 
 def _of_all_splits(tags: Mapping[str, str]) -> Mapping[str, str]:
     """The caller knows a column by its name in the file."""
-    return {f"{lead}{tag}": role for tag, role in tags.items() for lead in ("", *LEADS)}
+    return tags and {f"{lead}{tag}": role for tag, role in tags.items() for lead in ("", *LEADS)}
 
 
 def _of_no_company(readings: Sequence[Reading]) -> Iterator[str]:

@@ -82,9 +82,13 @@ def _longest(one: tuple[str, str]) -> tuple[int, tuple[str, str]]:
 
 # --- hand-written loops ---------------------------------------------------------------------------
 
+_BOTH = frozenset({Role.LOSS, Role.METRIC})
+
 
 def _hand_written(tags: Iterable[str]) -> dict[str, Identity]:
-    known = {tag: one for tag in tags if (one := told(tag)).role in (Role.LOSS, Role.METRIC)}
+    known = {tag: one for tag in tags if (one := told(tag)).role in _BOTH}
+    if not any(one.left and one.split is not Split.TRAIN for one in known.values()):
+        return {}
     trained = {one.left for one in known.values() if one.split is Split.TRAIN}
     members: dict[_Set, list[str]] = defaultdict(list)
     for tag, one in known.items():
@@ -121,9 +125,6 @@ def _sets(
         found = [one for one in mine if one in placed or one in measured]
         several = len(found) > 1
     yield from found[:MAX_SETS] if several else ()
-
-
-_BOTH = frozenset({Role.LOSS, Role.METRIC})
 
 
 def _is_placed(tag: str, words: tuple[str, ...]) -> bool:
