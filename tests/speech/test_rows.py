@@ -225,3 +225,24 @@ def test_names_that_are_no_names_harm_nothing(tmp_path: Path) -> None:
     text = "".join(json.dumps({"audio": name, "text": "x"}) + "\n" for name in names)
     write(tmp_path, {"m.jsonl": text})
     assert len(read(tmp_path)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("data/train/wav.scp", "u1 downloads/a.wav\n"),
+        ("filelists/train.txt", "downloads/a.wav|one\n"),
+        ("train.jsonl", '{"audio_filepath": "downloads/a.wav", "text": "one"}\n'),
+    ],
+)
+def test_files_are_named_from_where_a_recipe_is_started(
+    tmp_path: Path, name: str, line: str
+) -> None:
+    write(tmp_path, {name: line, "downloads/a.wav": ""})
+    (row,) = read(tmp_path, name)
+    assert isinstance(row, Row)
+    assert row.audio == tmp_path / "downloads" / "a.wav"
+    (tmp_path / "downloads" / "a.wav").unlink()
+    (row,) = read(tmp_path, name)
+    assert isinstance(row, Row)
+    assert row.audio == (tmp_path / name).parent / "downloads" / "a.wav"

@@ -173,13 +173,20 @@ def _placed(found: Row | str, home: Path, artifact: str, number: int) -> Item:
 
 def _located(name: str, home: Path) -> Path:
     """Relative to the manifest, in the directory that corpora of this kind have, or relative to
-    where trainproof was started; an id is a file in ``wavs``."""
+    where the recipe is started; an id is a file in ``wavs``."""
     named = Path(name.replace("\0", ""))
     is_id = named.suffix.lower() not in AUDIO
     files = [Path(f"{named}{suffix}") for suffix in _OF_IDS] if is_id else [named]
     tried = [home / directory / file for directory in _DIRECTORIES for file in files]
-    found = (path for path in (*tried, *files) if os.path.exists(path))
+    above = [place / file for place in _started(home) for file in files]
+    found = (path for path in (*tried, *above) if os.path.exists(path))
     return next(found, home / "wavs" / files[0] if is_id else tried[0])
+
+
+def _started(home: Path) -> tuple[Path, ...]:
+    """Where recipes are started, from which their lists name files: above the directory of lists
+    (``filelists``, Kaldi's ``data/train``), or where trainproof was."""
+    return (*home.parents[:2], Path())
 
 
 # --- forms of rows ------------------------------------------------------------------------------
@@ -291,7 +298,9 @@ def _pairs(path: Path) -> Iterator[tuple[str, str]]:
 def _recording(where: str, home: Path) -> Path | None:
     if not where or where.endswith("|") or ":" in where.rpartition("/")[2]:
         return None
-    return home / where.replace("\0", "")
+    name = where.replace("\0", "")
+    tried = [place / name for place in (home, *_started(home))]
+    return next((path for path in tried if os.path.exists(path)), tried[0])
 
 
 # --- below a directory --------------------------------------------------------------------------
