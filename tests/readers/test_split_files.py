@@ -60,6 +60,11 @@ def test_others_are_none(names: tuple[str, ...]) -> None:
     assert told(*names) == []
 
 
+def test_the_tables_of_dvclive_are_one_run_whatever_their_names() -> None:
+    paths = ["dvclive/plots/metrics/train_loss.tsv", "dvclive/plots/metrics/val_loss.tsv"]
+    assert list(companies(paths)) == []
+
+
 @pytest.mark.parametrize(
     ("name", "home"),
     [("train.csv", ""), ("val_loss_log.csv", ""), ("exp1_train.csv", "exp1"), ("x.csv", "x")],

@@ -26,6 +26,7 @@ from .interface import HEAD, Follower, Options
 from .json_text import loads, uncollected
 from .names import axis_rank, classify
 from .sheet import ABSENT, BARE, MAX_COLUMNS, Row, Sheet, number
+from .split_files import DVCLIVE
 from .text import Block, FaultLog, TextSource, decode_head
 
 DELIMITERS = (",", ";", "\t")
@@ -41,9 +42,6 @@ MAX_SPAN = 50
 
 ENOUGH = 1000
 """Rows after which a table that is no training log is not read to its end."""
-
-DVCLIVE = "/plots/metrics/"
-"""Folder of DVCLive, which writes one table for each metric and puts its name in the path."""
 
 COATI = ("step", "loss", "dist", "acc")
 """Columns of the reward model trainer of ColossalAI's Coati, which writes no header and one row

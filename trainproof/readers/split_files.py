@@ -24,6 +24,9 @@ _SHARD = re.compile(r"(?<![a-z])((?:rank|node|worker|process)[._-]?)\d+", re.IGN
 
 _RANK = re.compile(r"(?<![a-z])rank[._-]?(\d{1,6})(?!\d)", re.IGNORECASE)
 
+DVCLIVE = "/plots/metrics/"
+"""Folder of DVCLive, which writes one table for each metric and puts its name in the path."""
+
 GENERIC = CONTAINERS | word_set(
     "log logs logger history hist result results output out curve curves record records file data"
     " progress epoch epochs step steps stat values monitor console run"
@@ -88,8 +91,9 @@ def _is_quantity(word: str) -> bool:
 def companies(paths: Iterable[str]) -> list[Mapping[str, SplitFile]]:
     """Of files of one kind in one directory, those that may be the splits of one run: one of the
     training and one of each other split. A name that only any log could have (``loss.csv``) stands
-    for the training where no other does."""
-    named = {path: one for path in paths if (one := split_file(path)) is not None}
+    for the training where no other does. What DVCLive writes is one run whatever its name."""
+    loose = (path for path in paths if DVCLIVE not in f"/{path}")
+    named = {path: one for path in loose if (one := split_file(path)) is not None}
     alike: dict[tuple[str, ...], dict[str, SplitFile]] = defaultdict(dict)
     for path, one in named.items():
         alike[one.rest][path] = one
