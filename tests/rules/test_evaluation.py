@@ -473,3 +473,55 @@ def test_a_learned_run_is_clean() -> None:
 def test_preference_tuning_begins_at_ln_2_by_construction() -> None:
     one = view(series("loss", [0.6931] * 60), regime=Regime.PREFERENCE)
     assert skipped(judge("TP-CHANCE", one)) is Skip.REGIME
+
+
+# --- short runs that broke ----------------------------------------------------------------------
+
+
+def broken(train: list[float], held_out: list[float]) -> RunView:
+    """One row and one evaluation an epoch."""
+    return view(series("loss", train), series("eval_loss", held_out))
+
+
+def test_a_held_out_loss_that_rose_with_the_training_loss_is_told() -> None:
+    """Gradients that are never zeroed, stopped early: too short for the training loss alone."""
+    train = [1.22, 0.908, 0.884, 1.13, 1.24, 1.38, 2.26]
+    held_out = [0.97, 0.872, 0.917, 1.18, 1.85, 2.64, 2.4]
+    cell = judge("TP-OVERFIT", broken(train, held_out))
+    assert level(cell) == (Level.WARN, "with-training")
+    assert not judge("TP-DIVERGE", broken(train, held_out)).hits
+
+
+def test_a_training_loss_that_stands_does_not_confirm_it() -> None:
+    train = [1.22, 0.908, 0.884, 0.91, 0.90, 0.89, 0.92]
+    held_out = [0.97, 0.872, 0.917, 1.18, 1.85, 2.64, 2.4]
+    assert not judge("TP-OVERFIT", broken(train, held_out)).hits
+
+
+def test_what_the_training_loss_shows_alone_is_left_to_it() -> None:
+    train = [*falling(40, 2.0, 0.5), *np.linspace(0.6, 3.0, 20).tolist()]
+    held_out = [2.0, 1.0, 0.7, 0.6, 0.8, 1.6, 3.0, 3.1]
+    steps = [5, 15, 25, 40, 45, 50, 55, 60]
+    one = view(series("loss", train), series("eval_loss", held_out, steps))
+    assert judge("TP-DIVERGE", one).hits
+    assert not judge("TP-OVERFIT", one).hits
+
+
+@pytest.mark.parametrize(
+    ("values", "fires"),
+    [
+        ([0.853, 0.917, 0.943, 0.94, 0.947, 0.24, 0.257], True),
+        ([0.853, 0.917, 0.943, 0.947, 0.24, 0.257], False),  # too few before
+        ([0.853, 0.917, 0.943, 0.94, 0.947, 0.93, 0.257], False),  # one alone
+        ([0.25, 0.917, 0.943, 0.94, 0.947, 0.24, 0.26], False),  # as low as before
+        ([0.4, 0.9, 0.3, 0.94, 0.5, 0.24, 0.2], False),  # they scatter as much
+        ([0.853, 0.917, 0.943, 0.94, 0.947, 0.54, 0.557], False),  # above half
+    ],
+)
+def test_the_last_two_evaluations_far_below_all_others_are_told(
+    values: list[float], fires: bool
+) -> None:
+    cell = judge("TP-METRIC-COLLAPSE", view(series("eval_accuracy", values)))
+    assert bool(cell.hits) is fires
+    if fires:
+        assert level(cell) == (Level.WARN, "halved")

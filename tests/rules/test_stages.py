@@ -50,6 +50,14 @@ def test_beside_a_held_out_loss_at_its_best_it_is_only_told() -> None:
     assert level(cell) == (Level.INFO, "setting-held-out")
 
 
+def test_a_held_out_accuracy_that_got_worse_keeps_the_warning() -> None:
+    """A rate that is too high: the held-out loss fell from an explosion to that of a guess."""
+    one = curriculum(BY_STAGE, "difficulty", 260.0, 400.0, 22.0, 2.7, 1.4)
+    accuracy = series("eval_accuracy", [0.55, 0.51, 0.34, 0.26, 0.24], range(20, 101, 20))
+    both = view(*one.attempts[0].series, accuracy)
+    assert level(judge("TP-DIVERGE", both)) == (Level.WARN, "held-out-at-best")
+
+
 @pytest.mark.parametrize(
     ("setting", "tag"),
     [

@@ -1,6 +1,7 @@
 """Held-out data."""
 
 import math
+from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
@@ -366,6 +367,8 @@ def unstable_evaluation(
         "train": "the training loss of the same execution",
         "train_first": "its level at the start",
         "train_last": "its level at the end",
+        "train_share": "part of its fall that it gave back",
+        "train_errors": "what it gave back in standard errors",
         "metric": "a held-out metric that improved after the best step and ended at its best",
         "metric_then": "its value at the best step of the loss",
         "metric_end": "its last value",
@@ -383,6 +386,15 @@ def unstable_evaluation(
             "Its level had fallen by {drop:.4g} to {level:.4g} and rose again by {rise:.4g}"
             " ({errors:.3g} standard errors, limit {least_errors:g}) over {points} evaluations;"
             " {train} fell from {train_first:.4g} to {train_last:.4g}.",
+        ),
+        "with-training": Variant(
+            Level.WARN,
+            "{series}, measured on held-out data, was best at step {best_step} ({best:.4g}) and"
+            " rose to {end:.4g} by step {last_step}; {train} rose as well.",
+            "Its level had fallen by {drop:.4g} to {level:.4g} and rose again by {rise:.4g}"
+            " ({errors:.3g} standard errors, limit {least_errors:g}) over {points} evaluations;"
+            " {train} gave back {train_share:.0%} of its fall ({train_errors:.3g} standard errors:"
+            " too little to be judged alone).",
         ),
         "metric-at-best": Variant(
             Level.INFO,
@@ -405,7 +417,9 @@ def unstable_evaluation(
             "Fewer than seven evaluations are not judged.",
             "The end is a median; a rise within six standard errors of one evaluation's noise, or"
             " below half of the fall before, is none.",
-            "A training loss that does not fall is no overfitting: not checked. A total is"
+            "A training loss that does not fall is no overfitting: not checked, but where it gave"
+            " back half of its fall as well, by two standard errors, in a log too short or too"
+            " restless for TP-DIVERGE: two measurements that agree are a warning. A total is"
             " compared with a total, a part with the same part.",
             "Of several held-out sets each is judged for itself, with its own metrics. Where"
             " another one went on falling to its best, the message says so: training still"
@@ -457,11 +471,26 @@ def overfit(
         return Undecided({**measured, "train": same.tag}, Skip.NOT_FINITE)
     other = profile(same)
     measured |= {"train": same.tag, "train_first": other.first, "train_last": other.last}
-    if not _falls(other):
-        return Undecided(measured)
     best = int(np.argmin(loss.values))
+    if not _falls(other):
+        both = _both_rose(same, other, share, least_errors)
+        if not both:
+            return Undecided(measured)
+        return Fired((Evidence(where(loss, best, -1), {**measured, **both}, "with-training"),))
     variant, beside = _beside(loss, int(loss.steps[best]), metrics, held_out)
     return Fired((Evidence(where(loss, best, -1), {**measured, **beside}, variant),))
+
+
+_CONFIRMS = 2.0
+"""Standard errors of a rise that another measurement has found already."""
+
+
+def _both_rose(train: Series, seen: Profile, share: float, errors: float) -> dict[str, Value]:
+    """What the training loss gave back, where that is too little for it alone; else empty."""
+    found = gravest(train.values, seen, _CONFIRMS)
+    if found is None or found.share < share or (len(train) >= FEW and found.outran(errors)):
+        return {}
+    return {"train_share": found.share, "train_errors": found.errors}
 
 
 def _beside(
@@ -547,6 +576,9 @@ def _range(series: Series) -> float:
         "gain": "distance from the worst level before to the best level",
         "loss": "distance from the best level to the end",
         "errors": "that loss in standard errors of its measurement",
+        "usual": "median of all values but the last two",
+        "least": "the lowest of these",
+        "scatter": "the greatest difference from one of them to the next",
         "counting": "standard deviation of a share of so few cases, 0 where it is none",
         "first": "level at the start, a median",
         "last": "level at the end, a median",
@@ -558,6 +590,13 @@ def _range(series: Series) -> float:
             " {best_step}, at the end it is {end:.4g}.",
             "It had gained {gain:.4g} and lost {loss:.4g} again ({errors:.3g} standard errors) over"
             " {points} values.",
+        ),
+        "halved": Variant(
+            Level.WARN,
+            "{series} was {usual:.4g} in the median of all evaluations but the last two, which are"
+            " less than half of that; it ends at {end:.4g}.",
+            "The lowest of those before is {least:.4g}, and from one to the next they differ by"
+            " {scatter:.3g} at most ({points} evaluations in all).",
         ),
         "traded": Variant(
             Level.INFO,
@@ -580,6 +619,9 @@ def _range(series: Series) -> float:
             " counting of n cases can explain.",
             "A policy may learn to avoid what costs most before it succeeds: where a reward"
             " improved it is a note.",
+            "The last two of seven evaluations or more are a warning where they lie below all"
+            " others, below half of their median, and by more than twice what these differ from one"
+            " to the next.",
             "A gain given back is a warning, from twenty values on; without a gain of a tenth of"
             " the best value nothing is judged.",
             "Clean only if the metric demonstrably improved and kept it.",
@@ -628,13 +670,34 @@ def metric_collapse(
     measured |= {"first": sign * seen.first, "last": sign * seen.last}
     found = gravest(costs, seen, least_errors)
     if found is None or found.share < share:
-        return Clean(measured) if fell(seen) else Undecided(measured, Skip.LOW_POWER)
+        return Clean(measured) if fell(seen) else _halved(metric, measured)
     measured |= {"gain": found.drop, "loss": found.rise, "errors": found.errors}
     measured["counting"] = counting = counting_error(values)
     gained = found.drop > max(least_errors * found.error, 0.1 * abs(best))
     if len(metric) < FEW or not gained or found.rise <= least_errors * counting:
-        return Undecided(measured, Skip.LOW_POWER)
+        return _halved(metric, measured)
     return Fired((Evidence(place, measured, "given-back"),))
+
+
+LEAST_BEFORE = 5
+"""Evaluations before the last two that show how much they scatter."""
+
+
+def _halved(metric: Series, measured: Mapping[str, Value]) -> Outcome:
+    """Whether the last two evaluations lie far below all before: two of seven are the lowest by
+    chance once in 21 times, and never by more than the others move from one to the next."""
+    before, end = metric.values[:-2], metric.values[-2:]
+    if not higher_is_better(metric) or metric.split is Split.TRAIN or len(before) < LEAST_BEFORE:
+        return Undecided(measured, Skip.LOW_POWER)
+    usual, most = median(before), float(end.max())
+    scatter = float(np.abs(np.diff(before)).max())
+    if not (usual > 0.05 and most < 0.5 * usual and usual - most > 2 * scatter):
+        return Undecided(measured, Skip.LOW_POWER)
+    if most >= before.min():
+        return Undecided(measured, Skip.LOW_POWER)
+    more = {"usual": usual, "least": float(before.min()), "scatter": scatter}
+    place = where(metric, len(before), -1)
+    return Fired((Evidence(place, {**measured, **more}, "halved"),))
 
 
 def _sustained(metric: Series, best: float) -> float:

@@ -1,7 +1,7 @@
 """The shape of the training loss."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Annotated
 
@@ -28,14 +28,17 @@ from .interface import (
 )
 from .quarters import Ends, Relapse, ends_of, relapse
 from .shape import (
+    LEAST_TRAINING,
     NEVER_BY_CHANCE,
     STRAYS,
     GiveBack,
     Kept,
+    as_cost,
     at_its_best,
     fell,
     first_improved,
     gravest,
+    higher_is_better,
     improved,
     multiplied,
     restarts_late,
@@ -505,7 +508,7 @@ def _least_step(values: Floats) -> float:
             " judged.",
             "A warning where at least half of the rise came at once with another value of a logged"
             " setting (a difficulty, a task, a length): the loss may mean something else since; a"
-            " note where a held-out loss is at its best besides.",
+            " note where a held-out loss is at its best besides, and no held-out metric got worse.",
             "Low values around one as high as the end are the noise of a loss that grew noisy.",
             "Where the noise hides a rise of single blocks, quarters are compared by ranks: p below"
             " 0.0001 over all quarters looked at, half of the fall before and 5 % of the level. A"
@@ -692,6 +695,19 @@ def _circumstance(
     return "", {}
 
 
+def _held_out(beside: Attempt) -> Iterator[Series]:
+    for role in (Role.LOSS, Role.METRIC):
+        yield from beside.select(role, Split.EVAL)
+
+
+def _lost(one: Series) -> bool:
+    """Whether a series ends nearer to its first value than to its best."""
+    if len(one) < LEAST_TRAINING or higher_is_better(one) is None or screen(one).nonfinite:
+        return False
+    costs = as_cost(one)
+    return bool(costs[-1] - costs.min() > 0.5 * (costs[0] - costs.min()))
+
+
 _Circumstance = tuple[str, dict[str, Value]]
 
 
@@ -703,7 +719,7 @@ def _staged(
     if variant not in ("", "held-out-at-best"):
         return circumstance
     setting = changed_setting(beside, loss, found.best_at, found.rise, 0.5)
-    if setting is None:
+    if setting is None or (variant and any(map(_lost, _held_out(beside)))):
         return circumstance
     return "setting-held-out" if variant else "setting", {**other, "setting": setting.tag}
 
