@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
@@ -41,6 +40,8 @@ def deliver(target: str, payload: bytes) -> None:
     if path.exists() and not path.is_file():  # /dev/stderr, a named pipe
         path.write_bytes(payload)
         return
+    import tempfile  # noqa: PLC0415 - takes as long to import as a report to write
+
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

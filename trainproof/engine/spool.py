@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from contextlib import ExitStack
 
 from trainproof.stores import StoreError, local_path
-from trainproof.stores.archive import archive_format, spool
 from trainproof.stores.regular import open_regular
 
 from .limits import Limits, limit_this_process
@@ -30,6 +28,8 @@ def spooled(root: str, stack: ExitStack, limits: Limits) -> str | None:
     path = local_path(root)
     if not _looks_like_one(path):
         return None
+    import tempfile  # noqa: PLC0415 - few roots are archives
+
     target = stack.enter_context(tempfile.TemporaryDirectory(prefix="trainproof-"))
     arguments = ["-P", "-m", "trainproof.engine.spool", path, target, str(limits.memory_bytes)]
     try:
@@ -57,6 +57,8 @@ def _looks_like_one(path: str) -> bool:
 
 
 def main(path: str, target: str, memory_bytes: int) -> int:
+    from trainproof.stores.archive import archive_format, spool  # noqa: PLC0415 - the child alone
+
     limit_this_process(memory_bytes)
     if archive_format(path) is None:
         return _NOT_AN_ARCHIVE

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
-from .archive import SpooledStore
 from .interface import Entry, Passed, Store, StoreError
 from .local import LocalStore
 
@@ -29,6 +28,8 @@ def open_store(
     Raises StoreError for a root that does not exist and for schemes other than ``file``.
     """
     if spool is not None:
+        from .archive import SpooledStore  # noqa: PLC0415 - few roots are archives
+
         return SpooledStore(spool, include, exclude)
     return LocalStore(local_path(root), follow_symlinks, include, exclude)
 

@@ -12,7 +12,6 @@ import importlib
 import io
 import lzma
 import os
-import tempfile
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -205,6 +204,8 @@ class _Inner(io.RawIOBase):
 
     def _spool(self, here: int) -> None:
         """Unfold everything, from the beginning, into a file without a name."""
+        import tempfile  # noqa: PLC0415 - few readers go back
+
         self._stream.seek(0)
         self._decode = _Members(self._stream, self._method)
         self._left, self.trouble = self._budget, None
