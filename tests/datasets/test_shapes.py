@@ -105,6 +105,7 @@ def test_the_shape_follows_from_the_fields(
             chat(USER, ANSWER, USER, {"role": "assistant", "content": ""}),
             "empty-turn",
         ),
+        (chat({"role": "user", "content": " "}, ANSWER), "empty-asked"),
         (chat(USER, ANSWER, "hm"), "bad-turn"),
         (chat(USER, ANSWER, {"content": "no role"}), "bad-turn"),
         (chat(USER, {"role": "assistant", "content": {"a": 1}}, ANSWER), "bad-turn"),

@@ -71,6 +71,7 @@ def labels(**parts: Any) -> Labels:
         ("TP-PRE-EMPTY-TEXT", Issue.EMPTY_ANSWER, Level.FAIL, ""),
         ("TP-PRE-EMPTY-TEXT", Issue.NO_TEXT, Level.FAIL, ""),
         ("TP-PRE-EMPTY-TEXT", Issue.EMPTY_TURN, Level.WARN, "turn"),
+        ("TP-PRE-EMPTY-TEXT", Issue.EMPTY_ASKED, Level.WARN, "turn"),
         ("TP-PRE-NOT-TEXT", Issue.NULL_TEXT, Level.FAIL, ""),
         ("TP-PRE-NOT-TEXT", Issue.NOT_TEXT, Level.WARN, "type"),
         ("TP-PRE-UNICODE", Issue.SURROGATE, Level.WARN, ""),

@@ -212,6 +212,8 @@ def _roles(turns: tuple[Turn, ...]) -> list[Issue]:
         found.append(Issue.REPEATED_ROLE)
     if spoken[:1] == ["assistant"]:
         found.append(Issue.STARTS_ANSWERED)
+    if any(turn.bare and turn.plays == "user" for turn in turns):
+        found.append(Issue.EMPTY_ASKED)
     if "assistant" in spoken and spoken[-1] in ("user", "tool"):
         found.append(Issue.ENDS_UNANSWERED)
     return found

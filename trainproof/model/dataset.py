@@ -35,6 +35,7 @@ class Issue(StrEnum):
     EMPTY_TEXT = "empty-text"
     EMPTY_ANSWER = "empty-answer"
     EMPTY_TURN = "empty-turn"
+    EMPTY_ASKED = "empty-asked"
     NO_TEXT = "no-text"
     NULL_TEXT = "null-text"
     NOT_TEXT = "not-text"

@@ -160,10 +160,10 @@ def _paths(tally: Tally) -> str:
         guards=(
             "White space alone is empty.",
             "A turn that calls a tool or shows an image is not empty.",
-            "One empty turn of several answers is a warning.",
+            "One empty turn of several answers is a warning, and so is an empty turn of the user.",
             "So are empty texts among others where no answer is asked for: corpora of lines, as"
             " WikiText, keep the empty ones.",
-            "An empty prompt is no finding, nor is the empty input of an instruction.",
+            "An empty prompt before a completion is none, nor is the empty input of an instruction.",
             "Held-out rows may lack their answers: test sets hide them.",
         ),
         references=("trainproof 0.22, TP-PRE-EMPTY-TEXT", "trl #6668"),
@@ -179,7 +179,7 @@ def _paths(tally: Tally) -> str:
 )
 def empty_text(data: Dataset) -> Outcome:
     rows = data.rows + data.held_out
-    milder = {Issue.EMPTY_TURN: "turn"}
+    milder = {Issue.EMPTY_TURN: "turn", Issue.EMPTY_ASKED: "turn"}
     if data.characters:
         milder[Issue.EMPTY_TEXT] = "text"
     found = issues(data, rows, _EMPTY, milder)
@@ -193,6 +193,7 @@ _EMPTY = {
     Issue.EMPTY_ANSWER: "have an empty answer",
     Issue.NO_TEXT: "lack the field that is the text",
     Issue.EMPTY_TURN: "have an empty turn among the assistant's",
+    Issue.EMPTY_ASKED: "have an empty turn among the user's",
 }
 
 
