@@ -7,6 +7,7 @@ import string
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
+from functools import lru_cache
 
 from .outcome import Evidence, Hit, Level, Value
 from .records import dataclass
@@ -91,6 +92,7 @@ class RuleInfo:
 PLACES = frozenset({"artifact", "series", "tensor", "first_step", "last_step", "line"})
 
 
+@lru_cache(None)
 def fields_of(template: str) -> frozenset[str]:
     """Names of the fields a format template uses."""
     return frozenset(name for _, name, _, _ in string.Formatter().parse(template) if name)
