@@ -163,7 +163,7 @@ def _paths(tally: Tally) -> str:
             "One empty turn of several answers is a warning, and so is an empty turn of the user.",
             "So are empty texts among others where no answer is asked for: corpora of lines, as"
             " WikiText, keep the empty ones.",
-            "An empty prompt before a completion is none, nor is the empty input of an instruction.",
+            "An empty prompt before a completion is none, nor an instruction's empty input.",
             "Held-out rows may lack their answers: test sets hide them.",
         ),
         references=("trainproof 0.22, TP-PRE-EMPTY-TEXT", "trl #6668"),
