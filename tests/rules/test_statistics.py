@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from trainproof.model.data import Floats
 from trainproof.rules.examples import series
 from trainproof.rules.statistics import (
+    at_least_printed,
     block_edges,
     block_medians,
     counting_error,
@@ -147,6 +148,18 @@ def test_stretches_of_nothing_and_of_everything() -> None:
         0,
     )
     assert (stretches(np.ones(4, np.bool_)).longest, stretches(np.ones(4, np.bool_)).tail) == (4, 4)
+
+
+@pytest.mark.parametrize("digits", [0, 2, 4, None])
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("sigma", [0.0, 1e-5, 3e-3, 0.2, 7.0])
+def test_noise_is_at_least_the_printed_unit(digits: int | None, single: bool, sigma: float) -> None:
+    values = 3 + normal(80)
+    if digits is not None:
+        values = np.round(values, digits)
+    if single:
+        values = values.astype(np.float32).astype(np.float64)
+    assert at_least_printed(sigma, values) == max(sigma, printed_quantum(values) or 0.0)
 
 
 @given(st.lists(st.booleans(), max_size=30))

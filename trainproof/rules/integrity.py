@@ -13,7 +13,6 @@ from trainproof.model.data import (
     Fault,
     FaultCode,
     Floats,
-    Ints,
     Regime,
     Rewind,
     Role,
@@ -190,7 +189,7 @@ def gap(
     factor: Annotated[float, Bound("ratio", "to the usual distance on either side", ge=1)] = 3.0,
     share: Annotated[float, Bound("share", "of the steps within gaps: WARN", ge=0, le=1)] = 0.02,
 ) -> Outcome:
-    steps, rows = _distinct_steps(loss)
+    steps = loss.steps if rises(loss) else np.unique(loss.steps)
     distances = (steps[1:] - steps[:-1]).astype(np.float64)
     begin, end = int(steps[0]), int(steps[-1])
     measured: dict[str, Value] = {
@@ -208,15 +207,8 @@ def gap(
     at = int(np.argmax(np.where(wide, distances, 0)))
     measured["cadence"] = float(around[at])
     variant = "" if missing >= share else "small"
-    return Fired((Evidence(where(loss, int(rows[at]), int(rows[at + 1])), measured, variant),))
-
-
-def _distinct_steps(one: Series) -> tuple[Ints, Ints]:
-    """The steps in rising order, each once, and the first row of each."""
-    if rises(one):
-        return one.steps, np.arange(len(one))
-    steps, rows = np.unique(one.steps, return_index=True)
-    return steps, rows
+    first, last = (int(np.argmax(loss.steps == step)) for step in steps[at : at + 2])
+    return Fired((Evidence(where(loss, first, last), measured, variant),))
 
 
 def _is_even(distances: Floats, factor: float) -> bool:

@@ -123,8 +123,19 @@ def give_back(values: Floats, seen: Profile, least: float = 1.0) -> tuple[GiveBa
 def gravest(values: Floats, seen: Profile, errors: float) -> GiveBack | None:
     """Of the forms whose rise is beyond the noise, the one that gave back the greater share;
     one that is beyond wandering before one that is not."""
+    if not _may_have_risen(values, seen, errors):
+        return None
     forms = [form for form in give_back(values, seen, errors) if form.significant(errors)]
     return max(forms, key=lambda form: (form.outran(errors), form.share), default=None)
+
+
+def _may_have_risen(values: Floats, seen: Profile, errors: float) -> bool:
+    """Whether a form can be significant: what it costs less to know than the forms do."""
+    levels = seen.medians.tolist()
+    if _in_errors(levels[-1] - min(levels), seen.error) > errors:
+        return True
+    most = max(values[-_ending(len(values)) :].tolist()) - float(values.min())
+    return _in_errors(most, _error_of_points(seen)) > errors
 
 
 def multiplied(values: Floats, errors: float) -> GiveBack | None:
@@ -138,7 +149,7 @@ def multiplied(values: Floats, errors: float) -> GiveBack | None:
         return None
     ending = values[-_ending(len(values)) :]
     # The greatest of the last against the least of all: mostly that is enough.
-    if ending.max() < MULTIPLE * least or median(ending) < MULTIPLE * _lowest(values):
+    if max(ending.tolist()) < MULTIPLE * least or median(ending) < MULTIPLE * _lowest(values):
         return None
     logs = np.log(values)
     found = _by_points(logs, measure(logs), errors)
@@ -182,12 +193,16 @@ def _by_points(values: Floats, seen: Profile, least: float) -> GiveBack:
     at = at * each + int(values[at * each : (at + 1) * each].argmin())
     end = median(values[-_ending(len(values)) :])
     rise = end - best
-    # Neighbours that remember each other wander together: three of them are not three.
-    error = seen.sigma * inflation(seen.rho)
+    error = _error_of_points(seen)
     if first > best and len(levels) > 2 and levels[lowest + 1] >= end:
         error = math.inf  # between the low values lies one as high as the end: noise that grew
     strays = wander(values) if _in_errors(rise, error) > least else error
     return GiveBack("points", best, at, end, top - best, rise, error, strays)
+
+
+def _error_of_points(seen: Profile) -> float:
+    """Neighbours that remember each other wander together: three of them are not three."""
+    return seen.sigma * inflation(seen.rho)
 
 
 def _few_levels(values: Floats) -> tuple[Floats, int]:

@@ -176,25 +176,45 @@ def printed_quantum(values: Floats) -> float | None:
     return float(10.0 ** -next(d for d in range(digits + 1) if printed(sample, d)))
 
 
+def at_least_printed(sigma: float, values: Floats) -> float:
+    """``sigma``, or the unit of the last printed decimal where that is greater. Mostly the first
+    value rules that out."""
+    first = float(values[0])
+    for digits in range(_DIGITS + 1):
+        if not 10.0**-digits > sigma:
+            return sigma
+        if _one_printed(first, digits) or _one_stored_single(first, digits):
+            break
+    return max(sigma, printed_quantum(values) or 0.0)
+
+
 def _printed(values: Floats, digits: int) -> bool:
     """Whether all values are whole numbers of 10**-digits. The first one mostly tells."""
-    unit = 10.0**digits
-    first = abs(float(values[0]) * unit)
-    if not abs(first - round(first)) <= 1e-6 * min(first, 1.0):
+    if not _one_printed(float(values[0]), digits):
         return False
-    scaled = np.abs(values * unit)
+    scaled = np.abs(values * 10.0**digits)
     return bool((np.abs(scaled - np.rint(scaled)) <= 1e-6 * np.minimum(scaled, 1)).all())
+
+
+def _one_printed(value: float, digits: int) -> bool:
+    scaled = abs(value * 10.0**digits)
+    return scaled < math.inf and abs(scaled - round(scaled)) <= 1e-6 * min(scaled, 1.0)
 
 
 def _stored_single(values: Floats, digits: int) -> bool:
     """Whether all values are those numbers of single precision that are nearest to a whole number
     of 10**-digits. The first one mostly tells."""
-    unit = 10.0**digits
-    first = float(values[0])
-    if float(np.float32(round(first * unit) / unit)) != first:
+    if not _one_stored_single(float(values[0]), digits):
         return False
+    unit = 10.0**digits
     nearest = (np.rint(values * unit) / unit).astype(np.float32)
     return bool((nearest == values).all())
+
+
+def _one_stored_single(value: float, digits: int) -> bool:
+    unit = 10.0**digits
+    scaled = value * unit
+    return abs(scaled) < math.inf and float(np.float32(round(scaled) / unit)) == value
 
 
 def _single_digits(most: float) -> int:
@@ -355,17 +375,16 @@ def higher_p(low: Floats, high: Floats) -> float:
 class Profile:
     """What shape rules share about one series of finite values.
 
-    ``edges``: block borders, K + 1 indices; ``medians``: of the K blocks. ``first`` and
-    ``last``: level at the two ends. ``sigma``: noise of one point, at least the printed
-    quantum. ``rho``: lag-1 autocorrelation of the residual. ``error``: standard error of the
-    difference of two levels: from the noise, inflated for autocorrelation, and at least what
+    ``values``: of the series. ``edges``: block borders, K + 1 indices; ``medians``: of the K
+    blocks. ``first`` and ``last``: level at the two ends. ``sigma``: noise of one point, at least
+    the printed quantum. ``rho``: lag-1 autocorrelation of the residual. ``error``: standard error
+    of the difference of two levels: from the noise, inflated for autocorrelation, and at least what
     neighbouring blocks differ by. ``drift``: how far two levels stray from each other without any
     trend, 0 below twenty points. ``p_fall``, ``p_rise``: one-sided Mann-Kendall p, over 20 block
     medians or, below 100 points, over the points.
     """
 
-    points: int
-    quantum: float
+    values: Floats
     edges: tuple[int, ...]
     medians: Floats
     first: float
@@ -378,6 +397,15 @@ class Profile:
     p_rise: float
 
     @property
+    def points(self) -> int:
+        return len(self.values)
+
+    @property
+    def quantum(self) -> float:
+        """The unit of the last printed decimal, 0 for full precision."""
+        return printed_quantum(self.values) or 0.0
+
+    @property
     def blocks(self) -> int:
         return len(self.medians)
 
@@ -386,6 +414,7 @@ class Profile:
         """The profile of the same values with the other sign."""
         return replace(
             self,
+            values=-self.values,
             medians=-self.medians,
             first=-self.first,
             last=-self.last,
@@ -438,7 +467,6 @@ def course(values: Floats) -> Course:
 def measure(values: Floats) -> Profile:
     """``values``: finite, at least one."""
     count = len(values)
-    quantum = printed_quantum(values) or 0.0
     seen = course(values)
     medians = seen.medians
     if count < FEW:
@@ -446,7 +474,7 @@ def measure(values: Floats) -> Profile:
     else:
         sigma, rho = _noise_and_memory(values, seen.edges, medians)
         width = count / len(medians)
-    sigma = max(sigma, quantum)
+    sigma = at_least_printed(sigma, values)
     error = math.sqrt(2) * MEDIAN_ERROR * sigma * inflation(rho) / math.sqrt(width)
     if len(medians) == MOST_BLOCKS:  # batch means: memory that is longer than a block
         error = max(error, math.sqrt(2) * noise(medians))
@@ -454,8 +482,7 @@ def measure(values: Floats) -> Profile:
     else:
         drift = wander(values) if count >= FEW else 0.0
     return Profile(
-        count,
-        quantum,
+        values,
         seen.edges,
         medians,
         seen.first,
