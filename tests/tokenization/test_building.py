@@ -159,7 +159,7 @@ def test_tokens_of_a_class_are_those_of_a_tokenizer_json_too(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("names", "config", "told"),
     [
-        (["vocab.txt"], {}, "vocab.txt has no class named beside: save_pretrained()"),
+        (["vocab.txt"], {}, "vocab.txt has no class: tokenizer_class in tokenizer_config.json, or"),
         (
             ["vocab.txt"],
             {"tokenizer_class": "BertJapaneseTokenizer"},

@@ -176,3 +176,11 @@ def test_settings_that_are_none_say_nothing(tmp_path: Path, content: str) -> Non
         (home / name).write_text(content)
     found = tokenizer(home)
     assert (found.specials, found.template, found.embedding) == ((), None, None)
+
+
+def test_the_only_model_of_a_directory_is_read_whatever_its_name(tmp_path: Path) -> None:
+    pieces(tmp_path / "m.model")
+    assert tokenizer(tmp_path).family is Family.SENTENCEPIECE
+    pieces(tmp_path / "n.model")
+    (fault,) = opened(tmp_path).faults
+    assert fault.detail == "holds no tokenizer.json and no other vocabulary that is known"

@@ -60,7 +60,7 @@ def text_use(loaded: Loaded, path: str, artifact: str, beat: Beat) -> TextUse | 
         return Fault(trouble.code, artifact, trouble.detail, fatal=True)
     found = use.found()
     if not found.tokens:
-        detail = f"{number:,} lines and no token: nothing was measured"
+        detail = f"{number:,} lines and no token: nothing was measured (rows of data: preflight)"
         return Fault(FaultCode.CORRUPT, artifact, detail, fatal=True)
     return found
 

@@ -24,7 +24,7 @@ _THREADS = 4
 _MODELS = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "spm.model")
 _SLOW = ("vocab.txt", "vocab.json", "merges.txt")
 """Vocabularies of which a class knows how a text is taken apart before they are asked."""
-_UNREAD = ("tekken.json", "tiktoken.model", "*.tiktoken")
+_UNREAD = ("tekken.json", "*.tiktoken")
 _TIKTOKEN = re.compile(rb"[A-Za-z0-9+/]{2,}={0,2} \d+\r?\n")
 _MENDS = "save_pretrained() of transformers' AutoTokenizer writes a tokenizer.json from it"
 _DIGITS = re.compile(r"[^\w]*[_▁Ġ]?\d{2,}")
@@ -114,12 +114,15 @@ def _place(path: str) -> _Place:
     for name in ("tokenizer.json", *_MODELS):
         if name in names:
             return _Place(home, os.path.join(home, name))
-    if not any(name in names for name in _SLOW):
-        for pattern in _UNREAD:
-            for name in fnmatch.filter(names, pattern):
-                return _Place(home, os.path.join(home, name))
-        raise _Unread("holds no tokenizer.json and no other vocabulary that is known")
-    return _Place(home, None)
+    if any(name in names for name in _SLOW):
+        return _Place(home, None)
+    models = fnmatch.filter(names, "*.model")
+    if len(models) == 1:  # as spm_train names what it writes
+        return _Place(home, os.path.join(home, models[0]))
+    for pattern in _UNREAD:
+        for name in fnmatch.filter(names, pattern):
+            return _Place(home, os.path.join(home, name))
+    raise _Unread("holds no tokenizer.json and no other vocabulary that is known")
 
 
 def _read(place: _Place, said: Beside) -> _Vocabulary:
@@ -152,10 +155,12 @@ def _of_class(directory: str, said: Beside) -> _Vocabulary:
     build, name = said.declared.build, said.declared.name
     there = [name for name in _SLOW if os.path.isfile(os.path.join(directory, name))]
     if build is None:
-        told = (
-            f"is read by {name}, which is not known here" if name else "has no class named beside"
-        )
-        raise _Unread(f"{', '.join(there)} {told}: {_MENDS}")
+        if name:
+            told = f"is read by {name}, which is not known here: {_MENDS}"
+        else:
+            told = "has no class: tokenizer_class in tokenizer_config.json, or model_type in"
+            told = f"{told} config.json, says which one reads it"
+        raise _Unread(f"{', '.join(there)} {told}")
     for needed in FILES[build]:
         if needed not in there:
             raise _Unread(f"{name} reads {' and '.join(FILES[build])}, and there is no {needed}")
