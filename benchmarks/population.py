@@ -24,10 +24,11 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from trainproof.assembly import Reading, assemble
 from trainproof.engine.evaluate import evaluate

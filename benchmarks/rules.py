@@ -17,11 +17,11 @@ import io
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from io import BytesIO
 
 import numpy as np
+from msgspec.structs import replace
 
 from tests.support.tfevents import scalar, version
 from trainproof.assembly import Reading, assemble

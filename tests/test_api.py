@@ -8,11 +8,11 @@ import lzma
 import tarfile
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from backports import zstd
+from msgspec.structs import replace
 
 from tests.support.logs import broken, healthy, jsonl, mlflow_database, trainer_state
 from trainproof import Config, ConfigError, Report, Verdict, audit

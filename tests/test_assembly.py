@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from trainproof.assembly import Reading, assemble, strangers
 from trainproof.model.artifact import Artifact, Kind

@@ -8,10 +8,10 @@ import io
 import lzma
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
 import pytest
 from backports import zstd
 from hypothesis import given
@@ -27,8 +27,7 @@ from trainproof.stores.local import LocalStore
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize 4096\n" % (b"a" * 64)
 
 
-@dataclass(frozen=True)
-class Starting:
+class Starting(msgspec.Struct, frozen=True):
     """A reader that claims files whose content begins with its magic."""
 
     name: str
@@ -44,14 +43,13 @@ class Starting:
         return iter(())
 
 
-@dataclass
-class MemoryStore:
+class MemoryStore(msgspec.Struct):
     """Files in memory. ``opened`` tells which were opened."""
 
     files: dict[str, bytes | StoreError | OSError]
     extra: tuple[Passed | StoreError, ...] = ()
     sizes: bool = False
-    opened: list[str] = field(default_factory=list)
+    opened: list[str] = msgspec.field(default_factory=list)
 
     def walk(self) -> Iterator[Entry | Passed | StoreError]:
         for path, data in self.files.items():

@@ -41,7 +41,7 @@ def audit(*paths: str | PathLike[str], config: Config | None = None, **options: 
     ``config``. Raises ConfigError when the options cannot be honoured, and nothing about the
     data: what could not be read or judged is in the report.
     """
-    from dataclasses import replace  # noqa: PLC0415
+    from msgspec.structs import replace  # noqa: PLC0415
 
     from . import api  # noqa: PLC0415
     from .config import Config as Settings  # noqa: PLC0415

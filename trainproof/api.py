@@ -7,11 +7,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
-from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from . import __version__, readers
 from .checkpointing import (
@@ -38,7 +40,6 @@ from .model.data import Facts, Fault, FaultCode, RunView
 from .model.following import Following
 from .model.inspection import Requests
 from .model.progress import Amount, Progress
-from .model.records import dataclass
 from .model.report import (
     SCHEMA_VERSION,
     Invocation,
@@ -61,12 +62,12 @@ from .stores.interface import StoreError
 if TYPE_CHECKING:
     from .engine.local import Bench
 
+_Matrices = dict[frozenset[SubjectKind], Mapping[str, RuleInfo]]
 Watcher = Callable[[Progress], None]
 """Told whenever a subject is judged, and now and then while large ones are read."""
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(msgspec.Struct):
     """What the walks of all roots brought together. ``kinds``: of the rules of the matrix.
     ``baselines``: the runs to compare with. ``references``: the checkpoint that each one is
     compared with. ``kept``: the checkpoints of each run that has any, ``limited``: those that are
@@ -75,16 +76,16 @@ class _Found:
 
     kinds: frozenset[SubjectKind]
     readers: tuple[Reader, ...] = ()
-    runs: list[Run] = field(default_factory=list)
+    runs: list[Run] = msgspec.field(default_factory=list)
     baselines: tuple[Run, ...] = ()
-    references: dict[Run, Run] = field(default_factory=dict)
-    kept: dict[Run, list[Run]] = field(default_factory=dict)
-    limited: set[Run] = field(default_factory=set)
+    references: dict[Run, Run] = msgspec.field(default_factory=dict)
+    kept: dict[Run, list[Run]] = msgspec.field(default_factory=dict)
+    limited: set[Run] = msgspec.field(default_factory=set)
     sift: bool = False
-    unjudged: list[Unjudged] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
-    spools: dict[str, str] = field(default_factory=dict)
-    matrices: dict[frozenset[SubjectKind], Mapping[str, RuleInfo]] = field(default_factory=dict)
+    unjudged: list[Unjudged] = msgspec.field(default_factory=list)
+    faults: list[Fault] = msgspec.field(default_factory=list)
+    spools: dict[str, str] = msgspec.field(default_factory=dict)
+    matrices: _Matrices = msgspec.field(default_factory=dict)
 
 
 def audit(config: Config, watcher: Watcher | None = None) -> Report:
@@ -412,12 +413,11 @@ def _bench(settings: Settings) -> Bench:
     return Bench(settings)
 
 
-@dataclass(slots=True)
-class _Judged:
+class _Judged(msgspec.Struct):
     """``kept``: what each checkpoint tells the run that keeps it."""
 
-    results: dict[int, RunResult] = field(default_factory=dict)
-    kept: dict[Run, Kept] = field(default_factory=dict)
+    results: dict[int, RunResult] = msgspec.field(default_factory=dict)
+    kept: dict[Run, Kept] = msgspec.field(default_factory=dict)
     jobs: int = 1
     memory_limited: bool = False
 

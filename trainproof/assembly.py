@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, fields, replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from .counting import Clock, Course, Fall, cadence, countable, course, falls, meanings
 from .model.artifact import Artifact, Kind
 from .model.data import (
+    FACTS,
     Attempt,
     Axis,
     Column,
@@ -36,7 +38,6 @@ from .model.data import (
     Series,
     Split,
 )
-from .model.records import dataclass
 from .readers import held_out
 from .readers.names import SPLITS, classify, split_of
 from .readers.split_files import (
@@ -78,13 +79,12 @@ ROUNDED: Tolerance = (5e-3, 5.1e-5)
 """Three significant digits, or four behind the point."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class Reading(msgspec.Struct, frozen=True, eq=False):
     """What one reader said about one artifact."""
 
     artifact: Artifact
     columns: tuple[Column, ...] = ()
-    facts: Facts = field(default_factory=Facts)
+    facts: Facts = msgspec.field(default_factory=Facts)
     faults: tuple[Fault, ...] = ()
     not_judgeable: NotJudgeable | None = None
     parts: tuple[str, ...] = ()
@@ -97,8 +97,7 @@ Name = tuple[Key, str]
 """What a series measures and what its writer calls it: one writer may log one thing twice."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Piece:
+class Piece(msgspec.Struct, frozen=True, eq=False):
     """One execution as one artifact shows it."""
 
     artifact: Artifact
@@ -169,7 +168,7 @@ def _facts(readings: Sequence[Reading]) -> Facts:
     logs = [one.facts for one in readings if one.artifact.kind is not Kind.CONFIG]
     logs.sort(key=lambda one: -1 if one.last_step is None else one.last_step, reverse=True)
     settings = [one.facts for one in readings if one.artifact.kind is Kind.CONFIG]
-    said = {f.name: {getattr(one, f.name) for one in settings} - {None} for f in fields(Facts)}
+    said = {name: {getattr(one, name) for one in settings} - {None} for name in FACTS}
     agreed: dict[str, Any] = {name: told.pop() for name, told in said.items() if len(told) == 1}
     return reduce(lambda known, facts: known.over(facts), logs, Facts()).over(Facts(**agreed))
 
@@ -530,7 +529,7 @@ def _attempts(pieces: Sequence[Piece], rewinds: list[Rewind]) -> tuple[Attempt, 
             groups.append([piece])
     made = [Attempt(i, tuple(_merged(group))) for i, group in enumerate(groups)]
     return tuple(
-        replace(one, superseded=any(_supersedes(later, one) for later in made[i + 1 :]))
+        Attempt(i, one.series, superseded=any(_supersedes(later, one) for later in made[i + 1 :]))
         for i, one in enumerate(made)
     )
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import field, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from . import readers
 from .model.data import Role
 from .model.outcome import Value
-from .model.records import dataclass
 from .model.report import Anchor, FailOn
 from .model.rule import Threshold
 from .model.tensors import Depth
@@ -34,8 +35,7 @@ class ConfigError(Exception):
     """The settings cannot be honoured: exit code 2 before any run is read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(msgspec.Struct, frozen=True):
     """What to audit and how.
 
     ``select`` and ``ignore`` are rule ids or globs of them; ``include`` and ``exclude`` are
@@ -63,8 +63,8 @@ class Config:
     memory_limit: int = 4 * 1024**3
     isolation: bool = True
     fail_on: FailOn = FailOn.FAIL
-    thresholds: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
-    anchors: Mapping[str, Anchor] = field(default_factory=dict)
+    thresholds: Mapping[str, Mapping[str, Value]] = msgspec.field(default_factory=dict)
+    anchors: Mapping[str, Anchor] = msgspec.field(default_factory=dict)
     plugins: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -148,7 +148,7 @@ def parse(name: str, text: str) -> Config | None:
         table = table.get("tool", {}).get("trainproof", {})
         if not table:
             return None
-    known = {f.name for f in fields(Config)} - _NOT_IN_FILE
+    known = set(Config.__struct_fields__) - _NOT_IN_FILE
     unknown = sorted({key.replace("-", "_") for key in table} - known)
     _require(not unknown, f"{name}: unknown settings {unknown}")
     return replace(Config(), **{k.replace("-", "_"): _typed(name, k, v) for k, v in table.items()})

@@ -11,10 +11,10 @@ import math
 from collections.abc import Sequence
 from enum import Enum
 
+import msgspec
 import numpy as np
 
 from .model.data import Axis, Column, Floats, Ints, Series
-from .model.records import dataclass
 from .rules.statistics import MEDIAN_ERROR, median, noise
 
 LOOK = 5
@@ -66,8 +66,7 @@ class Course(Enum):
     UNCLEAR = "the two levels are too near to tell"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Clock:
+class Clock(msgspec.Struct, frozen=True, eq=False):
     """The series whose steps are believed, and what is logged beside it: the learning rate, finite
     and at the same points, and the epochs."""
 

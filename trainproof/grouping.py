@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from .model.artifact import Artifact, Kind, Run
 from .model.compression import bare

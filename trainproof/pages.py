@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
+import msgspec
 import orjson
 
 from .emit.json import report_schema
 from .model.outcome import SKIPS, Level
-from .model.records import dataclass
 from .model.report import ExitCode
 from .model.rule import RuleInfo
 from .rules import REGISTRY, Rule
@@ -55,8 +55,7 @@ def _thresholds(info: RuleInfo) -> str:
 # --- measured rates -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Alarms:
+class Alarms(msgspec.Struct, frozen=True):
     """Of one rule on healthy trainings: how many ``runs`` it judged, how many it called FAIL and
     WARN, and the upper ends of the exact 95 % intervals of those shares."""
 
@@ -67,8 +66,7 @@ class Alarms:
     warn_upper: float
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredRule:
+class MeasuredRule(msgspec.Struct, frozen=True):
     """``held_out``: on the kinds of training that were set aside before any result was seen.
     ``thresholds``: the fingerprint of the rule when it was measured."""
 
@@ -77,8 +75,7 @@ class MeasuredRule:
     thresholds: str
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(msgspec.Struct, frozen=True):
     """What ``benchmarks.calibration`` measured, on ``date``; rules by id."""
 
     date: str

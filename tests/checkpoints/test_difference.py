@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from trainproof.checkpoints.difference import Difference, difference

@@ -6,11 +6,11 @@ import io
 import struct
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests.support.checkpoints import read
 from tests.support.hdf5_chunks import (

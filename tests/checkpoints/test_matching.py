@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from trainproof.checkpoints.matching import Matched, match
 from trainproof.model.tensors import Group, TensorInfo

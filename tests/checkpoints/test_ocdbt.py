@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.ocdbt_files import (
     DATA,

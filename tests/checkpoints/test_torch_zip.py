@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests.support import pickles as p
 from tests.support.checkpoints import read

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
+from msgspec.structs import replace
 
 from tests.support.report import LOG, finding, report, series, subject, unreadable
 from trainproof.emit.doctor import LIMITS, PASSED_IN_FULL, doctor

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from html.parser import HTMLParser
+
+from msgspec.structs import replace
 
 from tests.support.report import finding, hostile, report, series, subject, unreadable
 from trainproof.emit.html import IN_FULL, report_html

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
 from jsonschema import Draft202012Validator
+from msgspec.structs import replace
 
 from tests.support.report import HOSTILE, finding, hostile, many, report, subject, unreadable
 from trainproof.emit.json import ReportError, parse_report, report_json, report_schema

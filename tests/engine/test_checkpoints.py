@@ -6,10 +6,10 @@ import json
 import math
 import tarfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.pickles import EVIL, dict_, pickle
 from tests.support.saved import HEALTHY, Values, safetensors_bytes, torch_bytes, write

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from trainproof.engine.evaluate import evaluate
 from trainproof.model.data import Attempt, Fault, FaultCode, Regime, Role, RunView

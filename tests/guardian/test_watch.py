@@ -6,11 +6,11 @@ import json
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests.support.tfevents import event_file, scalar
 from trainproof import audit

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.data import Column, Facts, Fault, FaultCode, NotJudgeable, Parts
@@ -17,8 +18,7 @@ EVERY = 97
 """Bytes between the places at which a file is cut."""
 
 
-@dataclass(frozen=True)
-class Readout:
+class Readout(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...]
     facts: Facts
     faults: tuple[Fault, ...]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.rules.judging import judge, level
 from trainproof.model.outcome import Level, Skip, State

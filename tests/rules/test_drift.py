@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.rules.judging import judge, level, measured, skipped
 from trainproof.model.checkpoint import Change, Twin

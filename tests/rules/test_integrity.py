@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from trainproof.model.data import (
     Attempt,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.rules.judging import is_clean, judge, level, measured, skipped
 from trainproof.model.checkpoint import Kept

@@ -8,11 +8,11 @@ example of a rule stays silent in every one of them, and the firing one fires at
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from trainproof.engine.evaluate import evaluate
 from trainproof.model.data import (

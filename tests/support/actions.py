@@ -10,10 +10,10 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
 _TOKEN = re.compile(r"\s*('(?:[^']|'')*'|&&|\|\||==|!=|!|\(|\)|[A-Za-z_][\w.-]*)")
@@ -24,18 +24,16 @@ StandIn = Callable[[Mapping[str, str]], Mapping[str, str]]
 """What takes the place of another action: its inputs to its outputs; an exception fails it."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepResult:
+class StepResult(msgspec.Struct, frozen=True):
     """``outcome``: success, failure or skipped, before ``continue-on-error``."""
 
     name: str
     outcome: str
-    outputs: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str] = msgspec.field(default_factory=dict)
     log: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ActionResult:
+class ActionResult(msgspec.Struct, frozen=True):
     success: bool
     outputs: Mapping[str, str]
     summary: str
@@ -101,15 +99,14 @@ class Expression:
         return self.lookup(token)
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(msgspec.Struct):
     """What steps see of each other."""
 
     action: Path
     inputs: Mapping[str, str]
     runner_temp: Path
     workspace: Path
-    steps: dict[str, StepResult] = field(default_factory=dict)
+    steps: dict[str, StepResult] = msgspec.field(default_factory=dict)
     failed: bool = False
     summary: str = ""
 

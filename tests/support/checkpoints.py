@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import BinaryIO
+
+import msgspec
 
 from trainproof.checkpoints import LIMITS, Limits
 from trainproof.checkpoints.reader import read_checkpoint
@@ -16,8 +17,7 @@ Shown = dict[str, tuple[str, tuple[int, ...] | None, int]]
 """Type, shape, and number of NaN, -1 where the values were not read."""
 
 
-@dataclass(frozen=True)
-class Read:
+class Read(msgspec.Struct, frozen=True):
     tensors: dict[str, TensorInfo]
     facts: CheckpointFacts
     faults: tuple[Fault, ...]

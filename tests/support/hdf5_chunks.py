@@ -6,8 +6,8 @@ import itertools
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,8 +53,7 @@ def shuffled(data: bytes) -> bytes:
     return zlib.compress(parted) + b"sum!"
 
 
-@dataclass
-class Chunked:
+class Chunked(msgspec.Struct):
     """A matrix in chunks of ``sizes``, which are put into the file one by one."""
 
     file: File

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 MARK = b"\x89HDF\r\n\x1a\n"
 UNDEFINED = b"\xff" * 8
@@ -16,11 +17,10 @@ def _words(*numbers: int) -> bytes:
     return struct.pack(f"<{len(numbers)}Q", *numbers)
 
 
-@dataclass
-class File:
+class File(msgspec.Struct):
     """``body`` begins behind the room for a superblock."""
 
-    body: bytearray = field(default_factory=lambda: bytearray(96))
+    body: bytearray = msgspec.field(default_factory=lambda: bytearray(96))
 
     def put(self, data: bytes) -> int:
         """Where the data were put."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import random
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from tests.support import (
@@ -30,13 +30,12 @@ SMALL = Limits(ops=200_000, nodes=50_000, visits=50_000, stack=50_000, memo=50_0
 """So that what a mutation makes large ends soon."""
 
 
-@dataclass(frozen=True)
-class Seed:
+class Seed(msgspec.Struct, frozen=True):
     """A file by the name that it is read under, with the files beside it."""
 
     name: str
     data: bytes
-    beside: dict[str, bytes] = field(default_factory=dict)
+    beside: dict[str, bytes] = msgspec.field(default_factory=dict)
 
 
 def _state() -> bytes:

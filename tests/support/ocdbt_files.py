@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 import google_crc32c
+import msgspec
 import numpy as np
 from backports import zstd
 from numpy.typing import NDArray
@@ -93,13 +93,12 @@ def manifest(
     return framed(MANIFEST, body, compressed)
 
 
-@dataclass
-class Database:
+class Database(msgspec.Struct):
     """One file of data, and its manifest. ``compressed``: nodes and chunks, by zstandard."""
 
     compressed: bool = False
-    entries: dict[str, bytes | Place] = field(default_factory=dict)
-    data: bytearray = field(default_factory=bytearray)
+    entries: dict[str, bytes | Place] = msgspec.field(default_factory=dict)
+    data: bytearray = msgspec.field(default_factory=bytearray)
 
     def put(self, data: bytes) -> Place:
         at = len(self.data)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from trainproof.model.outcome import SKIPS, Level, Public, Skip, State, Value
 from trainproof.model.report import (

@@ -6,9 +6,9 @@ Shares no code with the reader: messages are parsed to lists of fields, tensors 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
 
 import google_crc32c
+import msgspec
 import numpy as np
 
 from tests.support.tfevents import masked
@@ -31,11 +31,10 @@ DTYPES = {
 }
 
 
-@dataclass
-class Reference:
+class Reference(msgspec.Struct):
     """Points by tag, ``(step, wall, value)`` each; ``fault``: None, "corrupt" or "truncated"."""
 
-    points: dict[str, list[tuple[int, float, float]]] = field(default_factory=dict)
+    points: dict[str, list[tuple[int, float, float]]] = msgspec.field(default_factory=dict)
     fault: str | None = None
     at: int = 0
 

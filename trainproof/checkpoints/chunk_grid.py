@@ -7,10 +7,9 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
-
-from trainproof.model.records import dataclass
 
 Index = tuple[int, ...]
 """The number of a chunk along each dimension."""
@@ -19,8 +18,7 @@ Chunk = Callable[[Index], NDArray[Any]]
 """The elements of a chunk as unsigned integers, in the shape of all chunks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(msgspec.Struct, frozen=True):
     """``sizes`` of a chunk, in elements; those at the end of a dimension reach beyond ``shape``.
     At least one dimension.
     """

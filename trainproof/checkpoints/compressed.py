@@ -6,8 +6,9 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from trainproof.model.data import FaultCode
 from trainproof.model.tensors import CheckpointFacts, Extent, Layout, TensorInfo

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 
-from trainproof.model.records import dataclass
 from trainproof.model.tensors import TensorInfo
 
 from .dtypes import DTYPES, DType
@@ -20,8 +20,7 @@ _BLOCK = 1 << 13
 single precision."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """See ``Twin`` for the fields. ``unread``: why nothing was compared."""
 
     compared: int = 0

@@ -11,7 +11,8 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from trainproof.model.records import dataclass
+import msgspec
+
 from trainproof.model.tensors import (
     CheckpointDirectory,
     Defect,
@@ -27,8 +28,7 @@ Text = Callable[[str], bytes | None]
 """The bytes of a small file by its path, None where it is not there or too large."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(msgspec.Struct, frozen=True):
     """The tensors that were read of each file, by path."""
 
     tensors: Mapping[str, Sequence[TensorInfo]]
@@ -52,8 +52,7 @@ def assemble(paths: Iterable[str], text: Text, contents: Contents) -> list[Check
     return made
 
 
-@dataclass(frozen=True, slots=True)
-class _Tree:
+class _Tree(msgspec.Struct, frozen=True):
     names: Mapping[str, Sequence[str]]
     text: Text
     contents: Contents

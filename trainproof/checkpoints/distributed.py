@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import reduce
 
+import msgspec
+from msgspec.structs import replace
+
 from trainproof.model.data import Fault, FaultCode
-from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     CheckpointFacts,
     Defect,
@@ -47,8 +48,7 @@ METADATA = "torch.distributed.checkpoint.metadata.Metadata"
 _PREFIX = METADATA.rpartition(".")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
+class _Chunk(msgspec.Struct, frozen=True):
     """``begin``: the index of its first element in the tensor, None where the list does not say."""
 
     path: str
@@ -57,8 +57,7 @@ class _Chunk:
     begin: tuple[int, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(msgspec.Struct, frozen=True):
     """What was read of a chunk. ``place``: where its elements lie in order, None if nowhere."""
 
     chunk: _Chunk
@@ -68,8 +67,7 @@ class _Part:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
+class _Listed(msgspec.Struct, frozen=True):
     """A tensor of the list. ``covered``: elements that its chunks hold together."""
 
     name: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from trainproof.model.data import Fault, FaultCode
-from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     CheckpointFacts,
     Defect,

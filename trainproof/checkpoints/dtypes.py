@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
-
-from trainproof.model.records import dataclass
 
 
 class Family(StrEnum):
@@ -26,8 +25,7 @@ class Family(StrEnum):
     OPAQUE = "opaque"
 
 
-@dataclass(frozen=True, slots=True)
-class DType:
+class DType(msgspec.Struct, frozen=True):
     """One element type under torch's name for it.
 
     ``bits`` of one element. ``integer``: numpy's name of the integer of that width, signed where

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import reduce
 
+import msgspec
+from msgspec.structs import replace
+
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     Defect,
     DefectCode,
@@ -52,8 +53,7 @@ _CHUNKED = "__msgpack_chunked_array__"
 _CHUNK = re.compile(r"(?P<array>.+)/chunks/\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class _Head(msgspec.Struct, frozen=True):
     """What a value is: ``kind`` and, by kind, its number of items or bytes."""
 
     kind: str
@@ -62,8 +62,7 @@ class _Head:
     extension: int = 0
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """A container of which ``left`` values are still to come."""
 
     name: str

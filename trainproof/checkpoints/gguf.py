@@ -9,8 +9,9 @@ import math
 import struct
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     Defect,
     DefectCode,
@@ -82,8 +83,7 @@ _TYPES: Mapping[int, tuple[str, int, int]] = {
 """Name, elements and bytes of one block of each ggml type."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
+class _Placed(msgspec.Struct, frozen=True):
     name: str
     dtype: str
     shape: tuple[int, ...]

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     Defect,
     DefectCode,
@@ -72,8 +73,7 @@ def read_datasets(draft: Draft, source: Source, where: str) -> Iterator[Item]:
         yield draft.fault(damage, fatal=not draft.tensors)
 
 
-@dataclass(slots=True)
-class _Object:
+class _Object(msgspec.Struct):
     """The messages of one object's header that matter here. ``index``: the addresses of the heap
     and the tree of a group's links.
     """
@@ -84,7 +84,7 @@ class _Object:
     layout_at: int = 0
     filters: bytes = b""
     symbols: bytes = b""
-    links: list[bytes] = field(default_factory=list)
+    links: list[bytes] = msgspec.field(default_factory=list)
     index: tuple[int, int] | None = None
     shared: bool = False
 

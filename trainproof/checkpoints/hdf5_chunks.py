@@ -14,11 +14,11 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 
 from .chunk_grid import Grid, Index, counts
 from .hdf5_heaps import Read, records
@@ -35,8 +35,7 @@ _DIMENSIONS = 32
 """As many as HDF5 allows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """``mask``: bit i says that filter i was not applied."""
 
     address: int
@@ -44,8 +43,7 @@ class Place:
     mask: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(msgspec.Struct, frozen=True):
     id: int
     values: tuple[int, ...]
 
@@ -54,8 +52,7 @@ class NotRead(Exception):
     """The values are stored in a way that is not read; the argument says in which."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chunks:
+class Chunks(msgspec.Struct, frozen=True):
     """``raw_ends``: chunks that reach beyond the dataset were not filtered."""
 
     grid: Grid
@@ -85,8 +82,7 @@ _SPARE = 1024
 """Bytes by which compression and checksums may make a small chunk longer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dataset:
+class Dataset(msgspec.Struct, frozen=True):
     """``layout`` and ``filters``: its messages. ``most``: the shape that it may grow to."""
 
     layout: bytes
@@ -121,8 +117,7 @@ def chunks_of(read: Read, one: Dataset, spend: Spend, limits: Limits = LIMITS) -
     return Chunks(grid, places, filters, found.raw_ends)
 
 
-@dataclass(frozen=True, slots=True)
-class _Whole:
+class _Whole(msgspec.Struct, frozen=True):
     """What finding chunks needs to know of a dataset. ``grid``: of all chunks that it may have;
     ``present``: of those that it has."""
 
@@ -151,8 +146,7 @@ class _Whole:
 _Find = Callable[[_Whole, int], Iterator[tuple[Index, Place]]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(msgspec.Struct, frozen=True):
     """``sizes``: of a chunk, and last the bytes of an element. ``find``: given the address."""
 
     sizes: tuple[int, ...]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 
 from .source import Damage
 
@@ -42,8 +43,7 @@ def _bytes_for(most: int) -> int:
     return max(1, (most.bit_length() + 7) // 8)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
+class _Shape(msgspec.Struct, frozen=True):
     """How the nodes of a tree are laid out. ``counts``: bytes of a count of records; ``totals``: of
     all records below a node, by its level.
     """
@@ -106,8 +106,7 @@ def _children(
 # --- the heap -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Heap:
+class _Heap(msgspec.Struct, frozen=True):
     """``rows`` 0: the root is a block of data; otherwise a table of ``rows`` times ``width``."""
 
     read: Read

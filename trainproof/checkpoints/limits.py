@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from trainproof.model.records import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """Beyond any of these something is left unread, with the reason; it is never passed.
 
     Reading

@@ -6,7 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from trainproof.model.records import dataclass
+import msgspec
+
 from trainproof.model.tensors import Group, TensorInfo
 
 _PART = re.compile(r"[^./]*[./]")
@@ -16,8 +17,7 @@ _ENOUGH = 0.5
 """Share of names in common from which on no prefix is looked for."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Matched:
+class Matched(msgspec.Struct, frozen=True, eq=False):
     """``pairs``: (tensor, the same one before). The rest has no counterpart."""
 
     pairs: tuple[tuple[TensorInfo, TensorInfo], ...]

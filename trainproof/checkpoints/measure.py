@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from functools import reduce
 
-from trainproof.model.records import dataclass
+import msgspec
+
 from trainproof.model.tensors import TensorStats
 
 from .checksum import crc32, joined_crc32
@@ -33,8 +33,7 @@ def stretches(source: Source, start: int, size: int, chunk: int) -> Stretches | 
     return lambda at, count: source.chunks(start + at, count, chunk)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """The bytes of one storage. ``pieces`` start on multiples of 64 bytes.
 
     ``read``: random access, None where there is none (compressed). ``start``: their first byte
@@ -50,15 +49,14 @@ class Block:
     stretch: Stretches | None = None
 
 
-@dataclass(slots=True)
-class Measured:
+class Measured(msgspec.Struct):
     """What was found out: by view, and by storage its checksum and its first byte in the file."""
 
-    stats: dict[View, TensorStats] = field(default_factory=dict)
-    unread: dict[View, str] = field(default_factory=dict)
-    crcs: dict[str, int] = field(default_factory=dict)
-    starts: dict[str, int] = field(default_factory=dict)
-    broken: dict[str, Damage] = field(default_factory=dict)
+    stats: dict[View, TensorStats] = msgspec.field(default_factory=dict)
+    unread: dict[View, str] = msgspec.field(default_factory=dict)
+    crcs: dict[str, int] = msgspec.field(default_factory=dict)
+    starts: dict[str, int] = msgspec.field(default_factory=dict)
+    broken: dict[str, Damage] = msgspec.field(default_factory=dict)
 
     def of(self, tensor: Tensor) -> tuple[TensorStats | None, str]:
         """The statistics of a tensor, or the reason why there are none."""
@@ -127,14 +125,13 @@ def _cut(block: Block) -> list[tuple[int, int]]:
     return [(0, block.size)] if block.stretch is None else list(parts(block.size))
 
 
-@dataclass(slots=True)
-class _Plan:
+class _Plan(msgspec.Struct):
     """What is to be found out about one storage: dense views with their first byte and the number
     of their bytes, and those with gaps."""
 
     views: tuple[View, ...]
-    dense: list[tuple[View, int, int]] = field(default_factory=list)
-    gapped: list[tuple[View, Iterator[Part], Read]] = field(default_factory=list)
+    dense: list[tuple[View, int, int]] = msgspec.field(default_factory=list)
+    gapped: list[tuple[View, Iterator[Part], Read]] = msgspec.field(default_factory=list)
 
     def by_part(self) -> Mapping[int, Sequence[tuple[View, int, int]]]:
         """The dense views by the number of each part that they have bytes in."""
@@ -145,8 +142,7 @@ class _Plan:
         return found
 
 
-@dataclass(slots=True)
-class _Pass:
+class _Pass(msgspec.Struct):
     """A storage, or ``count`` bytes of it from ``start`` on: what is to be found out, and then
     what was. ``stats`` of dense views are those of their elements that are here."""
 
@@ -155,11 +151,11 @@ class _Pass:
     big: bool
     start: int
     count: int
-    pieces: Iterator[memoryview] = field(default_factory=lambda: iter(()))
-    passing: list[Passing] = field(default_factory=list)
-    gapped: list[tuple[View, Iterator[Part], Read]] = field(default_factory=list)
-    stats: dict[View, TensorStats] = field(default_factory=dict)
-    whole: dict[View, TensorStats] = field(default_factory=dict)
+    pieces: Iterator[memoryview] = msgspec.field(default_factory=lambda: iter(()))
+    passing: list[Passing] = msgspec.field(default_factory=list)
+    gapped: list[tuple[View, Iterator[Part], Read]] = msgspec.field(default_factory=list)
+    stats: dict[View, TensorStats] = msgspec.field(default_factory=dict)
+    whole: dict[View, TensorStats] = msgspec.field(default_factory=dict)
     crc: int = 0
     damage: Damage | None = None
 
@@ -178,8 +174,7 @@ class _Pass:
         return self
 
 
-@dataclass(slots=True)
-class _Work:
+class _Work(msgspec.Struct):
     measured: Measured
     big: bool
     budget: int

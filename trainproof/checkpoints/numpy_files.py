@@ -7,8 +7,9 @@ import math
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     Defect,
     DefectCode,
@@ -38,8 +39,7 @@ _ORDER = re.compile(r"'fortran_order':\s*(True|False)")
 _SHAPE = re.compile(r"'shape':\s*\(([\d,\s]*)\)")
 
 
-@dataclass(frozen=True, slots=True)
-class NpyHeader:
+class NpyHeader(msgspec.Struct, frozen=True):
     """``dtype``: None for types that are not measured; ``code``: numpy's name of the type."""
 
     dtype: str | None

@@ -11,9 +11,9 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 
 import google_crc32c
+import msgspec
 
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 
 from .limits import LIMITS, Limits
 from .source import Damage, Source
@@ -29,8 +29,7 @@ Spend = Callable[[int], bool]
 """Whether so many more bytes may be unpacked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(msgspec.Struct, frozen=True):
     """Where a value lies: ``length`` bytes from ``offset`` on of the file ``path``; or, where that
     is "", the bytes themselves."""
 
@@ -40,8 +39,7 @@ class Value:
     inline: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     """Of a node. ``base``: what comes before the paths of files that it names."""
 
     path: str
@@ -163,8 +161,7 @@ def _root(body: _Body) -> _Place | None:
     return table.place(files[-1], offsets[-1], lengths[-1])
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(msgspec.Struct, frozen=True):
     """The files that a node names: path of each, and what of it comes before the paths of files
     that its own nodes name."""
 

@@ -7,10 +7,11 @@ the graph and the tensors of its Constant nodes; graphs inside of nodes (If, Loo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     Defect,
     DefectCode,
@@ -70,16 +71,15 @@ _WIDTHS = {"float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2, "int32": 4, "in
 """Bytes of the types that may be kept as variable-length numbers; one byte for all others."""
 
 
-@dataclass(slots=True)
-class _Tensor:
+class _Tensor(msgspec.Struct):
     """``data``: where the elements lie as they are. ``numbers``: where they are varints."""
 
-    dims: list[int] = field(default_factory=list)
+    dims: list[int] = msgspec.field(default_factory=list)
     type: int = 0
     name: str = ""
     data: Field | None = None
     numbers: Field | None = None
-    external: dict[str, str] = field(default_factory=dict)
+    external: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def read_onnx(draft: Draft) -> Iterator[Item]:

@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import reduce
 
-from trainproof.model.records import dataclass
+import msgspec
+
 from trainproof.model.tensors import TensorStats
 
 from .checksum import crc32, joined_crc32
@@ -32,8 +33,7 @@ def parts(count: int) -> Iterator[tuple[int, int]]:
         yield at, min(PART, count - at)
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(msgspec.Struct, frozen=True):
     """Elements in one row: their type, first byte and number of bytes."""
 
     dtype: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 
 from .cursor import Cursor
 from .source import Damage
@@ -17,8 +18,7 @@ from .source import Damage
 _VARINT, _WIDE, _BYTES, _NARROW = 0, 1, 2, 5
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """``value``: of a number, its bits. ``start``, ``size``: the place of anything longer, size
     -1 for a number.
     """

@@ -9,8 +9,9 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     Defect,
     DefectCode,
@@ -61,8 +62,7 @@ class BadHeader(Exception):
     """The header is none that the reference library accepts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """One tensor: its bytes are ``start .. stop`` of the data."""
 
     name: str
@@ -73,8 +73,7 @@ class Span:
     stop: int
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(msgspec.Struct, frozen=True):
     """``spans`` in the order of the data, which begin at byte ``data`` of the file."""
 
     spans: tuple[Span, ...]

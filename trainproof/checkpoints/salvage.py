@@ -7,10 +7,10 @@ own headers tells which tensors are whole, which one is cut, and which were neve
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+
+import msgspec
 
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     Defect,
     DefectCode,
@@ -36,20 +36,18 @@ _DESCRIPTORS = (0, 16, 24)
 """Bytes between the data of an entry and the next header: sizes and checksum, or nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Local:
+class _Local(msgspec.Struct, frozen=True):
     name: str
     method: int
     size: int | None
     start: int
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(msgspec.Struct):
     """``places``: first byte and bytes present of each storage, by key."""
 
     contents: Contents | None = None
-    places: dict[str, tuple[int, int]] = field(default_factory=dict)
+    places: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
 
 
 def salvage(draft: Draft, damage: Damage) -> Iterator[Item]:

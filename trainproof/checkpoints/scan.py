@@ -16,10 +16,10 @@ Only a chunk in which the last test fires is looked at element by element.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from trainproof.model.tensors import Number, TensorStats

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+import msgspec
+
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 from trainproof.model.tensors import Defect, DefectCode, Kind, Presence, TensorInfo, TensorStats
 
 from .checksum import crc32
@@ -20,8 +21,7 @@ from .source import Damage, Source
 ELSEWHERE = "its values are in another file"
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(msgspec.Struct, frozen=True):
     """``dtype``: torch's name, or that of the format where torch has none. The bytes are ``start
     .. start + nbytes`` of a source.
     """

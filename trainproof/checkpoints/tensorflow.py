@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
 
 import google_crc32c
+import msgspec
+from msgspec.structs import replace
 
-from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     Defect,
     DefectCode,
@@ -60,12 +60,11 @@ _TYPES: Mapping[int, str] = {
 """``DataType`` of ``types.proto``."""
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(msgspec.Struct):
     """``BundleEntryProto``. ``crc``: masked, as it is written."""
 
     type: int = 0
-    sizes: list[int] = field(default_factory=list)
+    sizes: list[int] = msgspec.field(default_factory=list)
     shard: int = 0
     offset: int = 0
     size: int = 0

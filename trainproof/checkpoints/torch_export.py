@@ -8,7 +8,8 @@ loads without restrictions: all of them are walked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trainproof.model.data import FaultCode
 from trainproof.model.tensors import (

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
 
-from trainproof.model.records import dataclass
+import msgspec
+from msgspec.structs import replace
+
 from trainproof.model.tensors import (
     Defect,
     DefectCode,
@@ -31,8 +32,7 @@ class NotRead(Exception):
     """An object that is not read, with the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Storage:
+class Storage(msgspec.Struct, frozen=True):
     """A block of bytes that the pickle refers to: its type and its number of elements."""
 
     key: str
@@ -44,8 +44,7 @@ class Storage:
         return self.count * itemsize(self.dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(msgspec.Struct, frozen=True):
     """A tensor before it is measured.
 
     ``views``: what holds its values; several for a subclass, none for one that has no data.
@@ -68,17 +67,16 @@ class Tensor:
         return math.prod(self.shape) * itemsize(self.dtype)
 
 
-@dataclass(slots=True)
-class Contents:
+class Contents(msgspec.Struct):
     """Everything that one pickle holds; names as in ``TensorInfo``."""
 
-    tensors: dict[str, Tensor] = field(default_factory=dict)
-    storages: dict[str, Storage] = field(default_factory=dict)
-    scalars: list[Scalar] = field(default_factory=list)
-    steps: dict[str, list[int | float]] = field(default_factory=dict)
-    optimizers: list[OptimizerState] = field(default_factory=list)
-    unread: list[Unread] = field(default_factory=list)
-    defects: list[Defect] = field(default_factory=list)
+    tensors: dict[str, Tensor] = msgspec.field(default_factory=dict)
+    storages: dict[str, Storage] = msgspec.field(default_factory=dict)
+    scalars: list[Scalar] = msgspec.field(default_factory=list)
+    steps: dict[str, list[int | float]] = msgspec.field(default_factory=dict)
+    optimizers: list[OptimizerState] = msgspec.field(default_factory=list)
+    unread: list[Unread] = msgspec.field(default_factory=list)
+    defects: list[Defect] = msgspec.field(default_factory=list)
     keys: tuple[str, ...] = ()
 
 
@@ -350,8 +348,7 @@ def numpy_array(node: Node) -> Tensor:
 JOBLIB_ARRAY = "joblib.numpy_pickle.NumpyArrayWrapper"
 
 
-@dataclass(frozen=True, slots=True)
-class JoblibArray:
+class JoblibArray(msgspec.Struct, frozen=True):
     """An array whose bytes follow the object that announces it. ``dtype`` None: a type that is not
     measured, ``code`` in numpy. ``itemsize`` None: its elements are objects, and a pickle follows.
     ``aligned``: whether a byte says how many to pass over first.

@@ -9,11 +9,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from trainproof.model.records import dataclass
 from trainproof.model.tensors import TensorStats
 
 from .dtypes import DTYPES
@@ -27,8 +27,7 @@ class BadLayout(Exception):
     """A view that no tensor can have; torch refuses to build it."""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(msgspec.Struct, frozen=True):
     """``shape`` and ``stride`` of equal length; ``offset`` and ``stride`` in elements.
 
     ``capacity``: elements of the storage. Raises BadLayout where the numbers are impossible or
@@ -101,8 +100,7 @@ class View:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """Elements that are read together: a view with its own place, sizes and strides."""
 
     offset: int

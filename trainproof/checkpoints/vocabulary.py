@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from trainproof.model.records import dataclass
+import msgspec
 
 Head = Callable[[str, int], bytes]
 """The first bytes of a file by its name, at most so many; none where it is not there."""
@@ -33,8 +33,7 @@ _OPTIONAL = re.compile(
 """Tokens that a chat template names for conversations of a certain kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class AddedToken:
+class AddedToken(msgspec.Struct, frozen=True):
     """``used``: whether the chat template names it for every conversation, or it begins or ends
     every text."""
 

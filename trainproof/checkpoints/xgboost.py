@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     Defect,
     DefectCode,
@@ -92,8 +93,7 @@ def _binary(draft: Draft) -> Iterator[Item]:
     yield draft.done()
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """A container. ``left``: values to come, None where a mark ends it; ``kind``: of all values,
     0 where each has its own marker.
     """

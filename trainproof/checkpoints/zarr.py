@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 
 from .chunk_grid import Grid, Index, counts
 from .documents import below
@@ -40,8 +40,7 @@ class NotRead(Exception):
     """The values are stored in a way that is not read; the argument says in which."""
 
 
-@dataclass(frozen=True, slots=True)
-class Array:
+class Array(msgspec.Struct, frozen=True):
     """``grid``: of at least one dimension. ``key``: of a stored chunk. ``zstandard``: whether
     chunks are compressed. ``shard``: chunks along each dimension of what lies under one key, with
     a table of them at its end; None where each has a key. ``zeros``: whether a chunk that is not
@@ -177,8 +176,7 @@ def _third(name: str, said: object) -> Array:
     return form.array(_compressed(codecs), shard, below(said, "fill_value"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(msgspec.Struct, frozen=True):
     """What both versions say."""
 
     dtype: str

@@ -12,10 +12,10 @@ import struct
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+
+import msgspec
 
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 from trainproof.model.tensors import Defect, DefectCode
 
 from .limits import LIMITS, Limits
@@ -40,8 +40,7 @@ local_header = struct.Struct("<4xHHHHHIIIHH")
 """version, flags, method, time, date, crc, compressed, size, name length, extra length"""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One file of the archive. ``start``: where its data begin; ``stored``: bytes in the file."""
 
     name: str
@@ -63,15 +62,14 @@ class Entry:
         return self.crc == 0 and self.size > 0
 
 
-@dataclass(slots=True)
-class Archive:
+class Archive(msgspec.Struct):
     """Entries in directory order. ``defects`` grows while entries are read."""
 
     source: Source
     entries: list[Entry]
     defects: list[Defect]
     limits: Limits = LIMITS
-    _first: dict[str, Entry] = field(default_factory=dict)
+    _first: dict[str, Entry] = msgspec.field(default_factory=dict)
     _room: int = 0
 
     def __post_init__(self) -> None:
@@ -174,8 +172,7 @@ def _lie(defects: list[Defect], detail: str, where: str = "") -> None:
 # --- the end of the file ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _OtherEnd:
+class _OtherEnd(msgspec.Struct, frozen=True):
     """An end record before the last one. ``closes``: its comment would end with the file."""
 
     at: int

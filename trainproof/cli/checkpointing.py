@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from trainproof import api
 from trainproof.emit.checkpoint import checkpoints

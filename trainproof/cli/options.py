@@ -5,23 +5,22 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
+import msgspec
 import typer
+from msgspec.structs import fields, replace
 
 from trainproof.config import FILES, NO_CHECKPOINTS, Config, ConfigError, anchor, parse
 from trainproof.emit import EMITTERS
-from trainproof.model.records import dataclass
 from trainproof.model.report import FailOn
 
 _SIZES = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _OUT = "Write it to FILE, or to the standard output for -."
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     json: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help=f"JSON report. {_OUT}")
     ] = None

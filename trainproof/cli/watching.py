@@ -13,6 +13,7 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import orjson
 import typer
 
@@ -20,7 +21,6 @@ from trainproof import api
 from trainproof.config import Config, ConfigError
 from trainproof.emit import EMITTERS
 from trainproof.emit.view import name
-from trainproof.model.records import dataclass
 from trainproof.model.report import ExitCode, Report, exit_code
 from trainproof.model.text import printable
 
@@ -139,8 +139,7 @@ def _deliver(report: Report | None, outputs: dict[str, str], config: Config) -> 
 # --- what is said -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Speaker:
+class _Speaker(msgspec.Struct, frozen=True):
     json: bool
     quiet: bool
 

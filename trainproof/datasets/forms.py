@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
+
 from trainproof.model.dataset import FieldFacts, Shape, Spot
-from trainproof.model.records import dataclass
 
 from .classes import label_of
 from .places import spot_at
@@ -21,8 +22,7 @@ _FIELDS = 500
 _NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object"}
 
 
-@dataclass(slots=True)
-class Form:
+class Form(msgspec.Struct):
     """``label``: the field with the label, if any. ``first``: the first row of this form."""
 
     names: tuple[str, ...]

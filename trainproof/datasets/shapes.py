@@ -8,8 +8,9 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+import msgspec
+
 from trainproof.model.dataset import Issue, Shape
-from trainproof.model.records import dataclass
 
 from .rows import Fields
 from .turns import Content, as_turns, conversation, flat, is_empty, texts_of
@@ -78,8 +79,7 @@ def is_mojibake(text: str) -> bool:
     return any(map(text.__contains__, _BEGINNINGS)) and _MOJIBAKE.search(text) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """How rows of one form are read. ``parts``: the fields whose texts, one below the other, are
     all that a row says, with the last as what must not be empty; none where it is not so simple.
     """

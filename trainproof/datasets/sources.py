@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import BinaryIO
 
+import msgspec
+
 from trainproof.model.artifact import Content
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.inspection import DatasetRequest
-from trainproof.model.records import dataclass
 from trainproof.stores import Entry, Passed, Store, StoreError, open_store
 from trainproof.stores.compressed import LIMITS, Limits, decompressed, trouble_of
 from trainproof.stores.watched import watched
@@ -70,8 +71,7 @@ _FORWARD = Limits(total=1 << 42)
 """Read once from end to end, a compressed file may unfold to as much as it likes, in proportion."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """One file. ``artifact``: its name in the report; ``path``: in its store; ``size``: its bytes
     on the disk."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from trainproof.model.outcome import Level
-from trainproof.model.records import dataclass
 from trainproof.model.report import FailOn, Report
 
 from .coverage import AUDIT_ERROR, NOT_CHECKED
@@ -20,8 +21,7 @@ TITLE_CHARS = 120
 _COMMANDS = {Level.FAIL: "error", Level.WARN: "warning", Level.INFO: "notice"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Annotation:
+class _Annotation(msgspec.Struct, frozen=True):
     title: str
     message: str
     where: Place | None = None

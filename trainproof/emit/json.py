@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
 from io import BytesIO
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from trainproof.model.outcome import Value
 from trainproof.model.report import SCHEMA_VERSION, Report, SubjectReport
@@ -96,8 +96,6 @@ def _values(subject: SubjectReport) -> Iterator[Iterable[Value]]:
 
 
 def _spelled(value: Any) -> Any:
-    if is_dataclass(value):
-        return {one.name: _spelled(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, msgspec.Struct):
         return {name: _spelled(item) for name, item in msgspec.structs.asdict(value).items()}
     if isinstance(value, str):

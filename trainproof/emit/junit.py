@@ -14,10 +14,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from xml.sax.saxutils import escape
 
+import msgspec
 from junit_xml import TestCase
 
 from trainproof.model.outcome import Level, State
-from trainproof.model.records import dataclass
 from trainproof.model.report import (
     CheckDetail,
     ExitCode,
@@ -66,8 +66,7 @@ def report_junit(report: Report, fail_on: FailOn = FailOn.FAIL) -> bytes:
     return "".join(_document(suites, seconds, stamp[0] if stamp else "")).encode()
 
 
-@dataclass(frozen=True, slots=True)
-class _Suite:
+class _Suite(msgspec.Struct, frozen=True):
     name: str
     cases: tuple[TestCase, ...]
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from trainproof.model.records import dataclass
+import msgspec
+
 from trainproof.model.report import Anchor, Report
 from trainproof.model.text import printable
 
@@ -16,8 +17,7 @@ _FOREIGN = re.compile(r"/|~|[A-Za-z]:|[A-Za-z][A-Za-z0-9+.-]*://")
 _ARCHIVE = re.compile(r"\.(zip|tgz|tar(\.(gz|bz2|xz|zst))?)$", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """``path``: POSIX, relative to where the audit was started (the repository's root in CI),
     without ``.`` and ``..``. ``direct``: it is the artifact itself, and ``line`` is a line of
     it. Otherwise something stands for an artifact that no checkout holds."""

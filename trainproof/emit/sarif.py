@@ -12,14 +12,13 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
 from typing import Any
 
+import msgspec
 import orjson
 import sarif_om as om
 
 from trainproof.model.outcome import Level, Value
-from trainproof.model.records import dataclass
 from trainproof.model.report import (
     ArtifactEntry,
     FailOn,
@@ -113,8 +112,7 @@ def _dumps(value: Json) -> bytes:
 # Results -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(msgspec.Struct, frozen=True):
     """A result before it is numbered and written."""
 
     rule: str
@@ -127,7 +125,7 @@ class _Entry:
     """(name, kind) from the subject down to the series or tensor."""
     region: bool
     related: tuple[Place, ...] = ()
-    properties: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def order(self) -> tuple[int, str, str, tuple[str, ...], int]:

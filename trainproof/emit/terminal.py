@@ -6,8 +6,9 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from trainproof.model.outcome import Level, Value
-from trainproof.model.records import dataclass
 from trainproof.model.report import Finding, SubjectReport, Verdict
 from trainproof.model.text import BARS, GAP, printable
 
@@ -28,8 +29,7 @@ _ASCII = str.maketrans(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(msgspec.Struct, frozen=True):
     """How to write for one terminal. ``width`` is in character cells."""
 
     color: bool

@@ -6,9 +6,10 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from trainproof.model.data import Role, Split
 from trainproof.model.outcome import Level, Owner, Skip, State
-from trainproof.model.records import dataclass
 from trainproof.model.report import (
     REFUSAL,
     CheckDetail,
@@ -165,8 +166,7 @@ def _why_not(subject: SubjectReport) -> str:
     return subject.because or "no rule that could judge it was selected"
 
 
-@dataclass(frozen=True, slots=True)
-class Hole:
+class Hole(msgspec.Struct, frozen=True):
     """Something that should have been checked and was not.
 
     ``subject`` is None for a problem that belongs to no run. ``rules`` are those that were not

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from trainproof.assembly import Reading, assemble
 from trainproof.model.artifact import Run
 from trainproof.model.data import Fault, RunView
 from trainproof.model.outcome import Level
 from trainproof.model.progress import Amount
-from trainproof.model.records import dataclass
 from trainproof.model.rule import SubjectKind
 from trainproof.model.tensors import Depth
 from trainproof.model.wire import Settings, Task
@@ -23,14 +24,13 @@ from .work import Progress, read
 _Faults = tuple[Fault, ...]
 
 
-@dataclass(slots=True)
-class Baselines:
+class Baselines(msgspec.Struct):
     """The views of what a process has compared with so far: many runs have one baseline. Of
     checkpoints only the last: they are compared in a chain, and each may hold very many tensors.
     """
 
-    _known: dict[tuple[Run, _Faults], RunView] = field(default_factory=dict)
-    _saved: dict[tuple[Run, _Faults, Depth], RunView] = field(default_factory=dict)
+    _known: dict[tuple[Run, _Faults], RunView] = msgspec.field(default_factory=dict)
+    _saved: dict[tuple[Run, _Faults, Depth], RunView] = msgspec.field(default_factory=dict)
 
     def views(self, task: Task, settings: Settings, progress: Progress) -> tuple[RunView, ...]:
         """Those of the task, in its order. What goes wrong with one is a fault of its files."""

@@ -15,8 +15,9 @@ import struct
 import sys
 from enum import IntEnum
 
+import msgspec
+
 from trainproof.model.progress import Amount
-from trainproof.model.records import dataclass
 
 _STEP = struct.Struct("<QIII")
 _AMOUNT = struct.Struct("<QQQ")
@@ -39,8 +40,7 @@ class Phase(IntEnum):
     BASELINE = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(msgspec.Struct, frozen=True):
     """``count`` grows with every step, so two equal sightings mean no progress. ``amount``: of
     the task, as far as it was told."""
 

@@ -7,9 +7,11 @@ import contextlib
 import errno
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import BinaryIO
+
+import msgspec
+from msgspec.structs import replace
 
 from trainproof.checkpointing import is_promised
 from trainproof.checkpoints import Contents, assemble, parts_among
@@ -22,7 +24,6 @@ from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.data import Fault, FaultCode, RunView
 from trainproof.model.outcome import Skip
 from trainproof.model.progress import Amount
-from trainproof.model.records import dataclass
 from trainproof.model.report import (
     LISTED_TENSORS,
     ArtifactEntry,
@@ -57,8 +58,7 @@ _MAX_INT = 2**63 - 1
 METADATA = ".metadata"
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(msgspec.Struct, frozen=True):
     """``file`` is None where the reader came to no end, or the file is a part of another one."""
 
     artifact: Artifact

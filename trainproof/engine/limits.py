@@ -5,11 +5,10 @@ from __future__ import annotations
 import gc
 import sys
 
-from trainproof.model.records import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """``step_seconds``: for one file or one rule. ``memory_bytes``: address space, 0 for none."""
 
     step_seconds: float = 120.0

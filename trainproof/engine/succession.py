@@ -8,14 +8,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import field
 from typing import BinaryIO
+
+import msgspec
 
 from trainproof.checkpoints.difference import Difference, difference
 from trainproof.checkpoints.matching import match
 from trainproof.model.checkpoint import Change, Checkpoint, Drift, RowDrift, Twin
 from trainproof.model.data import RunView
-from trainproof.model.records import dataclass
 from trainproof.model.report import (
     LISTED_TENSORS,
     CheckpointDrift,
@@ -88,13 +88,12 @@ def _distance(step: int | None, before: int | None) -> int | None:
     return None if step is None or before is None else step - before
 
 
-@dataclass(slots=True)
-class _Files:
+class _Files(msgspec.Struct):
     """The open files of one checkpoint; the last one asked for stays open."""
 
     store: Store
     stack: ExitStack
-    _held: dict[str, BinaryIO] = field(default_factory=dict)
+    _held: dict[str, BinaryIO] = msgspec.field(default_factory=dict)
 
     def open(self, path: str) -> BinaryIO:
         """Raises StoreError."""

@@ -15,12 +15,13 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+import msgspec
+from msgspec.structs import replace
 
 from trainproof.model.data import Fault, FaultCode
 from trainproof.model.outcome import Skip
 from trainproof.model.progress import Amount
-from trainproof.model.records import dataclass
 from trainproof.model.wire import (
     LENGTH,
     MAX_FRAME,
@@ -50,8 +51,7 @@ _STARTS = 3
 """How often workers may die before they are ready, in a row, before the audit gives up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Death:
+class Death(msgspec.Struct, frozen=True):
     """How a worker ended without having finished its tasks."""
 
     skip: Skip

@@ -10,9 +10,10 @@ import os
 from collections.abc import Iterator
 from typing import BinaryIO
 
+import msgspec
+
 from trainproof.model.artifact import Artifact
 from trainproof.model.data import Fault, Item
-from trainproof.model.records import dataclass
 from trainproof.readers import reader
 from trainproof.readers.interface import HEAD, Follower, Growing, Options
 
@@ -22,8 +23,7 @@ _PRINT = 64
 """Bytes before the place up to which a file was read that must still be there."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
+class _Mark(msgspec.Struct, frozen=True):
     """What the system says of a file. Two equal marks: nothing was written between them."""
 
     device: int
@@ -35,8 +35,7 @@ class _Mark:
         return (self.device, self.inode) == (other.device, other.inode)
 
 
-@dataclass(slots=True)
-class _Tail:
+class _Tail(msgspec.Struct):
     """``offset``: how far the follower has read; ``head`` and ``before``: the first bytes of the
     file and those before the offset. ``doubted``: the file had faults that may be those of a
     writer at work, so ``items`` are still those from before."""

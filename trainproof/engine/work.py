@@ -6,11 +6,12 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
 from functools import partial
 from typing import Any, BinaryIO, Protocol, cast
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from trainproof.assembly import Reading, assemble, strangers
 from trainproof.model.artifact import Artifact, Kind, Run, Unjudged
@@ -29,7 +30,6 @@ from trainproof.model.data import (
 )
 from trainproof.model.outcome import Cell
 from trainproof.model.progress import Amount
-from trainproof.model.records import dataclass
 from trainproof.model.report import ArtifactEntry, Comparison, Segment, SeriesSummary
 from trainproof.model.rule import SubjectKind
 from trainproof.model.tensors import Depth
@@ -174,13 +174,12 @@ class _Beating:
         return getattr(self._stream, name)
 
 
-@dataclass(slots=True)
-class _Collected:
+class _Collected(msgspec.Struct):
     """What a reader has said so far of one artifact."""
 
-    columns: list[Column] = field(default_factory=list)
-    facts: Facts = field(default_factory=Facts)
-    faults: list[Fault] = field(default_factory=list)
+    columns: list[Column] = msgspec.field(default_factory=list)
+    facts: Facts = msgspec.field(default_factory=Facts)
+    faults: list[Fault] = msgspec.field(default_factory=list)
     empty: NotJudgeable | None = None
     parts: tuple[str, ...] = ()
 

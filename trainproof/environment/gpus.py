@@ -9,12 +9,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib.util import find_spec
 from itertools import chain
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from trainproof.model.environment import Gpu, Gpus
 

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from trainproof.model.environment import Memory
-from trainproof.model.records import dataclass
 
 _MOST = 1 << 16
 """Bytes that are read of each of these files."""
 _KIB = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
+class _Names(msgspec.Struct, frozen=True):
     """The files of one version of control groups."""
 
     limit: str

@@ -14,12 +14,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import IO
 
+import msgspec
+
 from trainproof.model.environment import Ending, Imported
-from trainproof.model.records import dataclass
 
 Beat = Callable[[], None]
 
@@ -37,8 +37,7 @@ class Unusable(Exception):
     """The interpreter could not be started at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
+class _Ended(msgspec.Struct, frozen=True):
     """``status`` is None for a process that was ended for taking too long."""
 
     status: int | None
@@ -118,11 +117,10 @@ def _signal(number: int) -> str:
 # --- the process --------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Tail:
+class _Tail(msgspec.Struct):
     """The last bytes of a stream."""
 
-    data: bytearray = field(default_factory=bytearray)
+    data: bytearray = msgspec.field(default_factory=bytearray)
 
     def add(self, more: bytes) -> None:
         self.data += more

@@ -13,9 +13,11 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from trainproof import api
 from trainproof.config import Config
@@ -23,7 +25,6 @@ from trainproof.emit import EMITTERS
 from trainproof.model.artifact import Run
 from trainproof.model.data import Axis, Facts
 from trainproof.model.outcome import Level
-from trainproof.model.records import dataclass
 from trainproof.model.report import Finding, Report, Verdict
 
 from .journal import ARTIFACT, Journal

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Mapping
-from dataclasses import field
 
+import msgspec
 import numpy as np
 
 from trainproof.assembly import Reading, assemble
 from trainproof.model.artifact import Artifact, Kind
 from trainproof.model.data import Axis, Column, Facts, RunView
-from trainproof.model.records import dataclass
 
 ARTIFACT = "guardian"
 """Where findings point to: what was logged to a guardian has no file and no line."""
@@ -21,11 +20,10 @@ MAX_POINTS = 1 << 24
 """Points kept of all tags together (400 MB); what comes after them is counted, not kept."""
 
 
-@dataclass(slots=True)
-class _Points:
-    steps: array[int] = field(default_factory=lambda: array("q"))
-    values: array[float] = field(default_factory=lambda: array("d"))
-    walls: array[float] = field(default_factory=lambda: array("d"))
+class _Points(msgspec.Struct):
+    steps: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    values: array[float] = msgspec.field(default_factory=lambda: array("d"))
+    walls: array[float] = msgspec.field(default_factory=lambda: array("d"))
 
     def column(self, tag: str, axis: Axis) -> Column:
         """A copy: the arrays cannot grow while an array of numpy shares their memory."""
@@ -38,15 +36,14 @@ class _Points:
         )
 
 
-@dataclass(slots=True)
-class Journal:
+class Journal(msgspec.Struct):
     """Scalars by tag. ``rows``: how often something was logged. ``dropped``: points that were
     not kept."""
 
     axis: Axis = Axis.STEP
     rows: int = 0
     dropped: int = 0
-    _tags: dict[str, _Points] = field(default_factory=dict)
+    _tags: dict[str, _Points] = msgspec.field(default_factory=dict)
     _points: int = 0
 
     def add(self, step: int, metrics: Mapping[str, object], wall: float) -> None:

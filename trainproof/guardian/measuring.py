@@ -5,14 +5,12 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from dataclasses import field
 from typing import Any
 
-from trainproof.model.records import dataclass
+import msgspec
 
 
-@dataclass(slots=True)
-class Stopwatch:
+class Stopwatch(msgspec.Struct):
     """Times of the steps since the last ``take``, in seconds.
 
     A step lasts from ``idle``, when the loop asks for the next batch, over ``begin``, when it has
@@ -22,8 +20,8 @@ class Stopwatch:
 
     _idle: float | None = None
     _begun: float | None = None
-    _waits: list[float] = field(default_factory=list)
-    _steps: list[float] = field(default_factory=list)
+    _waits: list[float] = msgspec.field(default_factory=list)
+    _steps: list[float] = msgspec.field(default_factory=list)
 
     def idle(self) -> None:
         self._idle = time.perf_counter()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
 from itertools import islice
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +15,6 @@ from trainproof.config import Config
 from trainproof.model.artifact import Run
 from trainproof.model.data import Ints, RunView
 from trainproof.model.objective import TORCH_IGNORES, Alignment, Objective, Targets
-from trainproof.model.records import dataclass
 from trainproof.model.report import Report
 from trainproof.model.rule import SubjectKind
 
@@ -110,13 +109,12 @@ def _bounded(batches: Iterable[Ints]) -> Iterator[Ints]:
 # --- targets ----------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Counter:
+class _Counter(msgspec.Struct):
     counts: Ints
     total: int = 0
     masked: int = 0
     inside: int = 0
-    outside: list[int] = field(default_factory=list)
+    outside: list[int] = msgspec.field(default_factory=list)
     torch_ignored: int = 0
     beyond: int = 0
 

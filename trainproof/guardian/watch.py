@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec.structs import replace
 
 from trainproof.api import Session
 from trainproof.config import Config
 from trainproof.model.artifact import Artifact, Kind, Run
 from trainproof.model.following import Following
-from trainproof.model.records import dataclass
 from trainproof.model.report import Finding, Report, SubjectReport, Verdict
 from trainproof.readers import reader
 from trainproof.readers.interface import HEAD, Growing
@@ -29,8 +31,7 @@ GROWTH = 50
 """A larger run is judged once it grew by one part in this many, or once it rests."""
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """What the system says of one file. ``changed``: its content or its permissions, by which it
     may become readable again."""
 
@@ -45,8 +46,7 @@ Looks = Mapping[tuple[str, str], Look]
 """Root and path below it to the file; a root that is a file stands under its own name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One run whose verdict or findings are not what they were. ``previous``: None for a run that
     is new. ``findings``: those that are new."""
 
@@ -59,8 +59,7 @@ class Change:
         return self.previous is not self.subject.verdict
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(msgspec.Struct):
     """One run. ``judged`` and ``seen``: its files at the last judgement and at the last look;
     ``settled``: they were judged at rest; ``changed``: when they last differed, by the clock."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from .records import dataclass
+import msgspec
+
 from .rule import SubjectKind
 
 
@@ -39,8 +40,7 @@ class Content(StrEnum):
     EXCLUDED = "excluded"
 
 
-@dataclass(frozen=True, slots=True)
-class Artifact:
+class Artifact(msgspec.Struct, frozen=True):
     """One recognised file in a store.
 
     ``path`` is POSIX, relative to ``root``, and is the stable name used in every report.
@@ -56,8 +56,7 @@ class Artifact:
     part: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Unjudged:
+class Unjudged(msgspec.Struct, frozen=True):
     """A file that was seen and not judged, with what it is."""
 
     root: str
@@ -66,8 +65,7 @@ class Unjudged:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """Artifacts that are judged together; ``id`` is a path relative to ``root``.
 
     ``subject``: as what they are judged. ``beside``: for a checkpoint of several files, the paths

@@ -7,20 +7,19 @@ import math
 from collections.abc import Iterator
 from enum import StrEnum
 
-from .records import dataclass
+import msgspec
+
 from .tensors import CheckpointDirectory, CheckpointFacts, Depth, TensorInfo
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SavedFile:
+class SavedFile(msgspec.Struct, frozen=True, eq=False):
     """One file that was read, as far as it could be."""
 
     facts: CheckpointFacts
     tensors: tuple[TensorInfo, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TokenRow:
+class TokenRow(msgspec.Struct, frozen=True):
     """The row of an embedding that stands for an added token.
 
     ``used``: whether the chat template names the token, or it begins or ends every text. ``zero``:
@@ -35,8 +34,7 @@ class TokenRow:
     apart: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TokenRows:
+class TokenRows(msgspec.Struct, frozen=True, eq=False):
     """Rows of one embedding or output layer. ``others``: rows of other tokens, evenly spread, that
     were looked at; ``typical``: the median of their distances to the nearest of them.
     """
@@ -47,8 +45,7 @@ class TokenRows:
     typical: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Checkpoint:
+class Checkpoint(msgspec.Struct, frozen=True, eq=False):
     """Files that are judged together.
 
     ``depth``: what the caller asked for. ``directories``: the sets that the files form. ``lost``:
@@ -85,8 +82,7 @@ class Change(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Twin:
+class Twin(msgspec.Struct, frozen=True, eq=False):
     """One tensor of a checkpoint beside the same one of the reference, ``before``.
 
     ``compared``: elements that were compared bit by bit, evenly spread over the tensor where these
@@ -107,8 +103,7 @@ class Twin:
     unread: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RowDrift:
+class RowDrift(msgspec.Struct, frozen=True, eq=False):
     """Rows of an embedding that moved. ``tokens``: added ones that were looked at; ``still``: those
     of them whose row is bit by bit what it was. ``others`` looked at, of which ``moved`` changed.
     """
@@ -120,8 +115,7 @@ class RowDrift:
     moved: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Drift:
+class Drift(msgspec.Struct, frozen=True, eq=False):
     """A checkpoint against a reference, most often an earlier one of the same run.
 
     ``reference``: its name. ``before``: what was read of it. ``added`` and ``gone``: tensors that
@@ -141,8 +135,7 @@ class Drift:
     rows: tuple[RowDrift, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(msgspec.Struct, frozen=True):
     """A checkpoint as the run sees that keeps it.
 
     ``step``: how far the training had come, None where it does not tell. ``damaged``: rules that

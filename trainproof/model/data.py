@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import field, fields, replace
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from .artifact import Content
 from .checkpoint import Checkpoint, Drift, Kept
-from .records import dataclass
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -80,8 +81,7 @@ class Regime(StrEnum):
     ADVERSARIAL = "adversarial"
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """What the one table of names says about a logged tag.
 
     ``component`` is None for the total (``loss``) and a name for a part of it (``loss_cls``).
@@ -99,8 +99,7 @@ class Identity:
     dataset: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(msgspec.Struct, frozen=True):
     """What the format says about a column, over what its tag says. None where it is silent.
 
     CatBoost writes which way each metric improves; in its files the name of the file is the
@@ -122,8 +121,7 @@ class Declared:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class Column(msgspec.Struct, frozen=True, eq=False):
     """One logged scalar as a reader found it, in log order.
 
     ``steps``: int64 (n,), numbers of the ``axis``. ``values``: float64 (n,), NaN and infinities
@@ -164,8 +162,7 @@ class Column:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Series:
+class Series(msgspec.Struct, frozen=True, eq=False, weakref=True):
     """A column with its place and its meaning. The only thing series rules judge."""
 
     artifact: str
@@ -214,8 +211,7 @@ class FaultCode(StrEnum):
     APART = "apart"
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True):
     """A problem met while reading; a value, never an exception across a boundary.
 
     ``fatal`` means that nothing (more) of the artifact could be read and that this was not
@@ -230,8 +226,7 @@ class Fault:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """What a run declares about itself. None where it does not say."""
 
     framework: str | None = None
@@ -268,19 +263,17 @@ class Facts:
         return {name: v for name in FACTS if (v := getattr(self, name)) is not None}
 
 
-FACTS = tuple(one.name for one in fields(Facts))
+FACTS = Facts.__struct_fields__
 
 
-@dataclass(frozen=True, slots=True)
-class NotJudgeable:
+class NotJudgeable(msgspec.Struct, frozen=True):
     """A reader's word that a file it claimed holds no series to judge."""
 
     content: Content
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(msgspec.Struct, frozen=True):
     """A reader's word that a file holds several runs, each of which is to be read for itself.
 
     ``names`` are what the ``part`` of an artifact may be.
@@ -292,8 +285,7 @@ class Parts:
 Item = Column | Facts | Fault | NotJudgeable | Parts
 
 
-@dataclass(frozen=True, slots=True)
-class Rewind:
+class Rewind(msgspec.Struct, frozen=True):
     """A place where the step count of one artifact falls back, or where training goes on in
     another file.
 
@@ -321,18 +313,19 @@ class Rewind:
         return self.to_step if self.counted_as is None else self.counted_as
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True, eq=False):
     """One execution of a run. ``superseded``: a later attempt starts over and goes further."""
 
     index: int
     series: tuple[Series, ...]
     superseded: bool = False
-    _by_role: dict[Role, list[Series]] = field(init=False, repr=False, default_factory=dict)
+    _by_role: Mapping[Role, list[Series]] = MappingProxyType({})
 
     def __post_init__(self) -> None:
+        by_role: dict[Role, list[Series]] = {}
         for one in self.series:
-            self._by_role.setdefault(one.identity.role, []).append(one)
+            by_role.setdefault(one.identity.role, []).append(one)
+        msgspec.structs.force_setattr(self, "_by_role", by_role)
 
     def select(self, role: Role, split: Split | None = None) -> Sequence[Series]:
         """The series of a role, of one split or of all, in the order of the log."""
@@ -340,8 +333,7 @@ class Attempt:
         return found if split is None else [s for s in found if s.identity.split is split]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RunView:
+class RunView(msgspec.Struct, frozen=True, eq=False):
     """Everything known about one subject: the only thing a rule's needs can be bound from.
 
     ``checkpoint``: what was read of it, where the subject is a checkpoint and not a run; ``drift``:
@@ -353,7 +345,7 @@ class RunView:
 
     id: str
     attempts: tuple[Attempt, ...] = ()
-    facts: Facts = field(default_factory=Facts)
+    facts: Facts = msgspec.field(default_factory=Facts)
     faults: tuple[Fault, ...] = ()
     rewinds: tuple[Rewind, ...] = ()
     regime: Regime = Regime.SUPERVISED

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
 
-from .records import dataclass
+import msgspec
+
 from .tokenizer import Tokenizer
 
 
@@ -70,8 +70,7 @@ class Issue(StrEnum):
     NOT_RENDERED = "not-rendered"
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(msgspec.Struct, frozen=True):
     """A row. ``number`` is 1-based: of the line; of the row where ``lined`` is false."""
 
     artifact: str
@@ -87,16 +86,14 @@ class Spot:
         return f"{'line' if self.lined else 'row'} {self.number}"
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(msgspec.Struct, frozen=True):
     """How many rows, and the first few of them."""
 
     rows: int = 0
     spots: tuple[Spot, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FieldFacts:
+class FieldFacts(msgspec.Struct, frozen=True):
     """One named field: in how many rows it is, with which types of JSON (null apart)."""
 
     name: str
@@ -108,8 +105,7 @@ class FieldFacts:
     first_without: Spot | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Repeats:
+class Repeats(msgspec.Struct, frozen=True):
     """Rows whose text was there before. ``compared``: rows whose text was remembered.
 
     ``normalised``: equal but for case and white space, and not equal. ``firsts``: of each spot
@@ -122,8 +118,7 @@ class Repeats:
     normalised: Tally = Tally()
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(msgspec.Struct, frozen=True):
     """Held-out rows whose text is in the training rows as well, but for case and white space.
 
     ``compared``: held-out rows long enough to say anything; ``short``: the others. ``spots`` of
@@ -136,8 +131,7 @@ class Overlap:
     trained: tuple[Spot, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
+class Labels(msgspec.Struct, frozen=True):
     """The classes of a field. ``runs``: stretches of rows of one class; ``expected`` and ``z``:
     what a random order would give, and how many standard deviations the runs are off."""
 
@@ -155,8 +149,7 @@ class Labels:
     longest_at: Spot
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(msgspec.Struct, frozen=True):
     """Answers of training rows. ``most``: the beginning of the one that most rows give.
     ``long``: answers of 20 characters or more; ``within``: of these, those that stand at the end
     of their prompt as well."""
@@ -169,8 +162,7 @@ class Answers:
     within: Tally = Tally()
 
 
-@dataclass(frozen=True, slots=True)
-class Lengths:
+class Lengths(msgspec.Struct, frozen=True):
     """What the tokenizer made of a sample of the rows. ``max_len``: in tokens, with where it
     comes from. ``rendered``: conversations that went through the template; ``closed``: those in
     which a special token follows the last answer."""
@@ -186,8 +178,7 @@ class Lengths:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Targets:
+class Targets(msgspec.Struct, frozen=True):
     """Of rows that are tokens already. ``labelled``: rows with labels, to which ``tokens`` and
     ``supervised`` refer; 0 where labels are of another kind than the tokens (tags, translations).
     ``ended``: rows with a token among the targets that can end an answer, None where it is not
@@ -202,8 +193,7 @@ class Targets:
     first: Spot
 
 
-@dataclass(frozen=True, slots=True)
-class Dataset:
+class Dataset(msgspec.Struct, frozen=True):
     """``rows``: usable training rows. ``issues``: of both, training and held-out rows."""
 
     name: str
@@ -212,10 +202,10 @@ class Dataset:
     unusable: int = 0
     files: int = 1
     characters: int = 0
-    shapes: Mapping[Shape, int] = field(default_factory=dict)
-    shape_at: Mapping[Shape, Spot] = field(default_factory=dict)
+    shapes: Mapping[Shape, int] = msgspec.field(default_factory=dict)
+    shape_at: Mapping[Shape, Spot] = msgspec.field(default_factory=dict)
     fields: tuple[FieldFacts, ...] = ()
-    issues: Mapping[Issue, Tally] = field(default_factory=dict)
+    issues: Mapping[Issue, Tally] = msgspec.field(default_factory=dict)
     repeats: Repeats = Repeats()
     overlap: Overlap | None = None
     labels: Labels | None = None

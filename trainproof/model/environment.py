@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
+
+import msgspec
 
 from .checkpoint import SavedFile
 from .inspection import EnvironmentRequest
-from .records import dataclass
 
 
 class Ending(StrEnum):
@@ -22,8 +22,7 @@ class Ending(StrEnum):
     HUNG = "hung"
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(msgspec.Struct, frozen=True):
     """One import in a process of its own.
 
     ``error`` and ``message``: type and text of the exception. ``path`` and ``line``: where it was
@@ -45,8 +44,7 @@ class Imported:
     last_words: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(msgspec.Struct, frozen=True):
     """Bytes. ``ceiling``: the least of the machine's memory and the limits of all control groups
     around this process; ``available``: what is left below it. ``limited``: whether a control group
     is the tighter bound."""
@@ -57,8 +55,7 @@ class Memory:
     limited: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(msgspec.Struct, frozen=True):
     """A file system, in bytes. ``inodes`` is 0 where it has no fixed number of them.
 
     ``path``: the directory that was measured: the nearest that exists. ``unwritable``: why no file
@@ -73,8 +70,7 @@ class Space:
     unwritable: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(msgspec.Struct, frozen=True):
     """A GPU, or one instance of a GPU that is divided (MIG). ``total`` and ``free`` in bytes, None
     where the driver does not tell, as of memory that is shared with the CPU; ``capability``: of
     CUDA, such as "9.0". ``note``: what the driver said in the place of an answer. ``lost``: it
@@ -88,8 +84,7 @@ class Gpu:
     lost: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Gpus:
+class Gpus(msgspec.Struct, frozen=True):
     """What the driver says. ``note``: why nothing is known, empty where it was asked.
     ``mismatch``: the library is not of the version of the driver that runs."""
 
@@ -99,8 +94,7 @@ class Gpus:
     mismatch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """What one file of settings declares. None where it does not say.
 
     ``lines``: where each of these names stands first; 1-based.
@@ -125,11 +119,10 @@ class Plan:
     use_reentrant: bool | None = None
     lora: bool | None = None
     quantized: bool | None = None
-    lines: Mapping[str, int] = field(default_factory=dict)
+    lines: Mapping[str, int] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Environment:
+class Environment(msgspec.Struct, frozen=True, eq=False):
     """What was measured. None where it was not asked for, or could not be measured.
 
     ``packages``: installed version of each package that is looked for, by its normalised name, in
@@ -137,14 +130,14 @@ class Environment:
     ``saved_missing``: whether there is no such file. ``open_files``: the soft limit.
     """
 
-    request: EnvironmentRequest = field(default_factory=EnvironmentRequest)
+    request: EnvironmentRequest = msgspec.field(default_factory=EnvironmentRequest)
     imported: Imported | None = None
     packages: Mapping[str, str] | None = None
     memory: Memory | None = None
     shared: Space | None = None
     output: Space | None = None
     open_files: int | None = None
-    gpus: Gpus = field(default_factory=Gpus)
+    gpus: Gpus = msgspec.field(default_factory=Gpus)
     saved: SavedFile | None = None
     saved_missing: bool = False
     plans: tuple[Plan, ...] = ()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from .records import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Following:
+class Following(msgspec.Struct, frozen=True):
     """``silent``: seconds since a file of the run last changed, by the clock of the watch.
     ``artifact``: the file that changed last. ``finished``: the run says that it is over."""
 

@@ -7,15 +7,14 @@ Each kind of subject has a package that looks (`datasets`, `tokenization`, `spee
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+
+import msgspec
 
 from .data import Fault
 from .outcome import Value
-from .records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetRequest:
+class DatasetRequest(msgspec.Struct, frozen=True):
     """What rows are judged against. Paths; ``max_len`` in tokens. ``include``, ``exclude`` and
     ``follow_symlinks``: which files of a directory are read, as for an audit."""
 
@@ -29,20 +28,17 @@ class DatasetRequest:
     follow_symlinks: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TokenizerRequest:
+class TokenizerRequest(msgspec.Struct, frozen=True):
     """``text``: a file of the text that the tokenizer is to be used on."""
 
     text: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SpeechRequest:
+class SpeechRequest(msgspec.Struct, frozen=True):
     """Nothing beyond the paths yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class EnvironmentRequest:
+class EnvironmentRequest(msgspec.Struct, frozen=True):
     """What a training is going to need. Sizes in GB (1e9 bytes).
 
     ``configs``: paths of files of settings. ``seconds``: how long an import may take.
@@ -60,8 +56,7 @@ class EnvironmentRequest:
     seconds: float = 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class Requests:
+class Requests(msgspec.Struct, frozen=True):
     """One for each kind of subject; those of other kinds say nothing."""
 
     dataset: DatasetRequest = DatasetRequest()
@@ -70,11 +65,10 @@ class Requests:
     environment: EnvironmentRequest = EnvironmentRequest()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Inspection:
+class Inspection(msgspec.Struct, frozen=True, eq=False):
     """``subject``: what the rules judge, None where nothing could be looked at. ``measured``: what
     a person wants to know of it, for the report. ``faults``: what could not be read."""
 
     subject: object | None
-    measured: Mapping[str, Value] = field(default_factory=dict)
+    measured: Mapping[str, Value] = msgspec.field(default_factory=dict)
     faults: tuple[Fault, ...] = ()

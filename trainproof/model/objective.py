@@ -3,14 +3,13 @@ are declared to be. Counts only: no target is kept."""
 
 from __future__ import annotations
 
-from .records import dataclass
+import msgspec
 
 TORCH_IGNORES = -100
 """``ignore_index`` of torch's cross entropy where nobody says otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Targets:
+class Targets(msgspec.Struct, frozen=True):
     """A sample of targets. ``classes``: targets that are a class and that the loss sees;
     ``seen``: different classes among them; ``rarest``: targets of the rarest class seen.
 
@@ -34,8 +33,7 @@ class Targets:
     first_outside: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Alignment:
+class Alignment(msgspec.Struct, frozen=True):
     """Labels beside the inputs of the same rows, at positions where the two hypotheses differ:
     the label is not ignored, and the next input differs from this one.
 
@@ -49,8 +47,7 @@ class Alignment:
     shifted: int
 
 
-@dataclass(frozen=True, slots=True)
-class Objective:
+class Objective(msgspec.Struct, frozen=True):
     """``classes``: of the output layer. ``ignore_index``: the target that the loss leaves out,
     None where nobody said. ``padding``: the class that is left out on purpose. ``complete``:
     the targets are all of the training data. ``loss_shifts``: whether the loss scores position

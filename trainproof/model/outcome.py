@@ -8,8 +8,6 @@ from types import MappingProxyType
 
 import msgspec
 
-from .records import dataclass
-
 Value = int | float | str | bool
 
 
@@ -72,8 +70,7 @@ class Skip(StrEnum):
     WORKER_MEMORY = "worker-memory"
 
 
-@dataclass(frozen=True, slots=True)
-class SkipInfo:
+class SkipInfo(msgspec.Struct, frozen=True):
     """The public face of one skip. ``reason`` is the sentence of ``checks.skipped``."""
 
     public: Public
@@ -125,8 +122,7 @@ SKIPS: Mapping[Skip, SkipInfo] = {
 TOOL_FAULTS = frozenset(skip for skip, info in SKIPS.items() if info.owner is Owner.TOOL)
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(msgspec.Struct, frozen=True):
     """The place an evidence record points at. ``line`` is 1-based."""
 
     artifact: str
@@ -137,8 +133,7 @@ class Where:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """Measured numbers and their place. Carries no prose.
 
     ``variant`` names a declared circumstance of the rule, "" for its main form.
@@ -159,8 +154,7 @@ class Clean(msgspec.Struct, frozen=True):
     measured: Mapping[str, Value]
 
 
-@dataclass(frozen=True, slots=True)
-class Fired:
+class Fired(msgspec.Struct, frozen=True):
     evidence: tuple[Evidence, ...]
 
     def __post_init__(self) -> None:
@@ -190,8 +184,7 @@ class Application(msgspec.Struct, frozen=True):
     measured: Mapping[str, Value] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(msgspec.Struct, frozen=True):
     """A rule that fired: where, with which numbers, at which level."""
 
     level: Level

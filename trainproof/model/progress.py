@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from .records import dataclass
+import msgspec
 
 
 class Amount(NamedTuple):
@@ -25,8 +25,7 @@ class Beat(Protocol):
     def __call__(self, amount: Amount | None = None, /) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """``judged`` of ``subjects``, and what was read of all of them."""
 
     judged: int

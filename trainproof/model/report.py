@@ -13,7 +13,6 @@ from enum import IntEnum, StrEnum
 import msgspec
 
 from .outcome import Application, Level, Value
-from .records import dataclass
 
 SCHEMA_VERSION = 4
 COVERAGE_SCHEMA = "notchecked/1"
@@ -54,16 +53,14 @@ class FailOn(StrEnum):
     NEVER = "never"
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(msgspec.Struct, frozen=True):
     """``path`` is relative to the audited root; ``line`` is 1-based, None for binary files."""
 
     path: str
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     id: str
     level: Level
     message: str
@@ -90,8 +87,7 @@ class CheckDetail(msgspec.Struct, frozen=True):
     applications: tuple[Application, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CoverageBlock:
+class CoverageBlock(msgspec.Struct, frozen=True):
     """The ``notchecked/1`` block that consumers of 0.22 parse."""
 
     schema: str
@@ -102,8 +98,7 @@ class CoverageBlock:
     checked_pct: float
 
 
-@dataclass(frozen=True, slots=True)
-class Checks:
+class Checks(msgspec.Struct, frozen=True):
     """``ran``: rule ids that were applied. ``skipped``: rule id to the reason it was not."""
 
     ran: tuple[str, ...]
@@ -112,8 +107,7 @@ class Checks:
     details: Mapping[str, CheckDetail]
 
 
-@dataclass(frozen=True, slots=True)
-class ArtifactEntry:
+class ArtifactEntry(msgspec.Struct, frozen=True):
     path: str
     reader: str
     kind: str
@@ -121,8 +115,7 @@ class ArtifactEntry:
     status: str = "read"
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(msgspec.Struct, frozen=True):
     """One execution within a run, with the steps it covers."""
 
     index: int
@@ -131,8 +124,7 @@ class Segment:
     superseded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesSummary:
+class SeriesSummary(msgspec.Struct, frozen=True):
     """``curve`` is a text picture of the values, a cross where a value is not finite."""
 
     name: str
@@ -155,8 +147,7 @@ class SeriesSummary:
     also_in: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """One series of the run beside the same series of a baseline, over the steps of both.
 
     ``start``, ``floor`` and ``end`` are medians of blocks of steps: the first, the lowest and the
@@ -184,8 +175,7 @@ class Comparison:
     differences: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointSummary:
+class CheckpointSummary(msgspec.Struct, frozen=True):
     """One file of a checkpoint. ``extent``: how much of it was read; ``reason``: why not more.
 
     ``parameters``: elements of its weights, those that share memory counted once. ``measured``:
@@ -207,8 +197,7 @@ class CheckpointSummary:
     zeros: int
 
 
-@dataclass(frozen=True, slots=True)
-class TensorSummary:
+class TensorSummary(msgspec.Struct, frozen=True):
     """One tensor of a checkpoint. ``unread``: why its values are not known, "" where they are.
 
     ``min``, ``max`` and ``absmax`` are over finite elements, null where there are none.
@@ -229,8 +218,7 @@ class TensorSummary:
     unread: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TensorDifference:
+class TensorDifference(msgspec.Struct, frozen=True):
     """One tensor beside the same one of the reference; or one that only either of them has.
 
     ``change``: same, moved, retyped, reshaped, unknown, added or gone. ``compared``: elements whose
@@ -255,8 +243,7 @@ class TensorDifference:
     unread: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointDrift:
+class CheckpointDrift(msgspec.Struct, frozen=True):
     """What is between a checkpoint and its reference. ``changes``: number of tensors by change.
 
     ``prefix``: what names begin with in the checkpoint alone, ``prefix_before``: in the reference.
@@ -271,8 +258,7 @@ class CheckpointDrift:
     prefix_before: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class KeptCheckpoint:
+class KeptCheckpoint(msgspec.Struct, frozen=True):
     """A checkpoint of a run; it has a report of its own, of this id."""
 
     id: str
@@ -282,8 +268,7 @@ class KeptCheckpoint:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """Something that went wrong while reading."""
 
     code: str
@@ -293,8 +278,7 @@ class Problem:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RewindEntry:
+class RewindEntry(msgspec.Struct, frozen=True):
     path: str
     from_step: int
     to_step: int
@@ -303,8 +287,7 @@ class RewindEntry:
     counted_as: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SubjectReport:
+class SubjectReport(msgspec.Struct, frozen=True):
     """Everything about one judged subject. ``because``: for NOT-CHECKED, what stood in the way of
     the rules that would have given grounds for a PASS. ``measured``: of a subject that is no run,
     what is known of it as a whole."""
@@ -331,8 +314,7 @@ class SubjectReport:
     because: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RuleEntry:
+class RuleEntry(msgspec.Struct, frozen=True):
     """What emitters need to know about a rule; copied from its declaration."""
 
     id: str
@@ -346,15 +328,13 @@ class RuleEntry:
     references: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NotJudgedFile:
+class NotJudgedFile(msgspec.Struct, frozen=True):
     path: str
     content: str
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NotJudged:
+class NotJudged(msgspec.Struct, frozen=True):
     """``counts``: content to number of files. ``files`` lists those worth naming, at most
     ``LISTED_FILES``; ``unlisted`` says how many were left out."""
 
@@ -363,16 +343,14 @@ class NotJudged:
     unlisted: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(msgspec.Struct, frozen=True):
     """A file in the repository that stands for a root outside of it in annotations."""
 
     path: str
     line: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(msgspec.Struct, frozen=True):
     """The only place for clocks, machines and arguments."""
 
     started: str = ""
@@ -382,8 +360,7 @@ class Invocation:
     memory_limit_enforced: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     schema_version: int
     trainproof_version: str
     reports: tuple[SubjectReport, ...]

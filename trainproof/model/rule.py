@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
 
+import msgspec
+
 from .outcome import Evidence, Hit, Level, Value
-from .records import dataclass
 
 
 class SubjectKind(StrEnum):
@@ -29,8 +29,7 @@ class SubjectKind(StrEnum):
     WATCH = "watch"
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(msgspec.Struct, frozen=True):
     name: str
     type: str
     default: Value
@@ -40,8 +39,7 @@ class Threshold:
     le: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Doc:
+class Doc(msgspec.Struct, frozen=True):
     """The five sections every rule must fill."""
 
     measures: str
@@ -51,8 +49,7 @@ class Doc:
     references: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(msgspec.Struct, frozen=True):
     """A declared circumstance in which the rule fires at another level, with its own words."""
 
     level: Level
@@ -60,8 +57,7 @@ class Variant:
     evidence: str
 
 
-@dataclass(frozen=True, slots=True)
-class RuleInfo:
+class RuleInfo(msgspec.Struct, frozen=True):
     """``message`` says what was found, ``evidence`` cites the numbers; both are templates over
     the measures, the thresholds and ``PLACES``. ``grounds``: a clean outcome of this rule is
     enough to call the subject judged (a PASS needs one)."""
@@ -79,7 +75,7 @@ class RuleInfo:
     doc: Doc
     since: str
     grounds: bool = False
-    variants: Mapping[str, Variant] = field(default_factory=dict)
+    variants: Mapping[str, Variant] = msgspec.field(default_factory=dict)
     regimes: tuple[str, ...] = ()
 
     def form(self, variant: str) -> Variant:
@@ -98,8 +94,7 @@ def fields_of(template: str) -> frozenset[str]:
     return frozenset(name for _, name, _, _ in string.Formatter().parse(template) if name)
 
 
-@dataclass(frozen=True, slots=True)
-class Prose:
+class Prose(msgspec.Struct, frozen=True):
     message: str
     evidence: str
 

@@ -7,12 +7,11 @@ extreme few.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 
+import msgspec
 import numpy as np
 
 from .data import Floats
-from .records import dataclass
 
 SILENT = 0.005
 """Share of full scale; samples below it count as silence."""
@@ -26,8 +25,7 @@ def _none() -> Floats:
     return np.empty(0)
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(msgspec.Struct, frozen=True):
     """One row: the manifest and its line, or the audio file itself where there is no manifest.
 
     ``name``: of the audio file. ``value``: what was measured there.
@@ -40,26 +38,23 @@ class Spot:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Spots:
+class Spots(msgspec.Struct, frozen=True):
     """How many rows there are of one kind, and the first few of them."""
 
     count: int = 0
     first: tuple[Spot, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Spread:
+class Spread(msgspec.Struct, frozen=True, eq=False):
     """One number per row, and the rows with the least and the greatest; sorted from the most
     extreme."""
 
-    values: Floats = field(default_factory=_none)
+    values: Floats = msgspec.field(default_factory=_none)
     least: tuple[Spot, ...] = ()
     greatest: tuple[Spot, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Corpus:
+class Corpus(msgspec.Struct, frozen=True, eq=False):
     """What was measured. ``rows`` of manifests, or audio files where there is none.
 
     ``audio``: different files that exist and could be read. ``unread``: files that exist and were
@@ -79,15 +74,15 @@ class Corpus:
     missing: Spots = Spots()
     unreadable: Spots = Spots()
     cut: Spots = Spots()
-    rates: Mapping[int, int] = field(default_factory=dict)
-    channels: Mapping[int, int] = field(default_factory=dict)
+    rates: Mapping[int, int] = msgspec.field(default_factory=dict)
+    channels: Mapping[int, int] = msgspec.field(default_factory=dict)
     odd_rates: Spots = Spots()
     odd_channels: Spots = Spots()
-    durations: Spread = field(default_factory=Spread)
-    misdeclared: Spread = field(default_factory=Spread)
-    speed: Spread = field(default_factory=Spread)
-    flats: Spread = field(default_factory=Spread)
-    silences: Spread = field(default_factory=Spread)
+    durations: Spread = msgspec.field(default_factory=Spread)
+    misdeclared: Spread = msgspec.field(default_factory=Spread)
+    speed: Spread = msgspec.field(default_factory=Spread)
+    flats: Spread = msgspec.field(default_factory=Spread)
+    silences: Spread = msgspec.field(default_factory=Spread)
     sampled: int = 0
     identical: Spots = Spots()
     compared: int = 0

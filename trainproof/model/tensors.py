@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from enum import StrEnum
 
-from .records import dataclass
+import msgspec
 
 Number = int | float
 
@@ -96,8 +95,7 @@ class Presence(StrEnum):
     ABSENT = "absent"
 
 
-@dataclass(frozen=True, slots=True)
-class TensorStats:
+class TensorStats(msgspec.Struct, frozen=True, eq=False):
     """Measured over every element, as often as the tensor's own shape repeats it.
 
     ``elements`` = finite + ``nan`` + ``posinf`` + ``neginf``; for complex numbers ``nan`` and
@@ -124,8 +122,17 @@ class TensorStats:
     first_nonfinite: int | None = None
     bfloat16: bool = False
     largest: int = 0
-    sampled: int = field(default=0, compare=False)
-    subnormal: int = field(default=0, compare=False)
+    sampled: int = 0
+    subnormal: int = 0
+
+    def _exact(self) -> tuple[object, ...]:
+        return msgspec.structs.astuple(self)[:-2]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorStats) and self._exact() == other._exact()
+
+    def __hash__(self) -> int:
+        return hash(self._exact())
 
     @property
     def inf(self) -> int:
@@ -146,8 +153,7 @@ class TensorStats:
         return self.min is not None and self.min == self.max and self.nonfinite == 0
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(msgspec.Struct, frozen=True):
     """``nbytes`` bytes of a tensor from byte ``start`` of a file on."""
 
     artifact: str
@@ -155,8 +161,7 @@ class Piece:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class TensorInfo:
+class TensorInfo(msgspec.Struct, frozen=True):
     """One tensor of a file.
 
     ``name``: the path inside the saved object, its keys joined by "/" (``model/fc.weight``);
@@ -200,8 +205,7 @@ class Safety(StrEnum):
     UNSAFE = "unsafe"
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalUse:
+class GlobalUse(msgspec.Struct, frozen=True):
     """A name that a pickle imports: ``torch._utils._rebuild_tensor_v2``; and in which entry."""
 
     name: str
@@ -270,8 +274,7 @@ HARMLESS = frozenset(
 """Odd, and yet loaded as meant by the program that wrote the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Defect:
+class Defect(msgspec.Struct, frozen=True):
     """``where``: the entry, storage, tensor or file, "" for the whole file."""
 
     code: DefectCode
@@ -279,8 +282,7 @@ class Defect:
     where: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OptimizerState:
+class OptimizerState(msgspec.Struct, frozen=True):
     """One ``{"state": …, "param_groups": …}`` of a file.
 
     ``parameters``: ids listed in the groups. ``states``: ids that have state. ``unlisted``: ids
@@ -300,24 +302,21 @@ class OptimizerState:
 MAX_STEPS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(msgspec.Struct, frozen=True):
     """A number, flag or short text of a file, named as tensors are."""
 
     name: str
     value: int | float | bool | str
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(msgspec.Struct, frozen=True):
     """An object inside a file that was not read, and why."""
 
     name: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointFacts:
+class CheckpointFacts(msgspec.Struct, frozen=True):
     """What one file is and holds, besides its tensors. Yielded last, once, for every file.
 
     ``reason`` says why ``extent`` is not READ. ``keys``: of the outermost mapping.
@@ -361,8 +360,7 @@ class DirectoryKind(StrEnum):
     TENSORFLOW = "tensorflow"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointDirectory:
+class CheckpointDirectory(msgspec.Struct, frozen=True):
     """One set. ``files``: paths that belong to it. ``step``: the number in the directory's name.
 
     ``defects``: what is missing or contradicts; ``where`` is a name inside of the directory.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from .records import dataclass
+import msgspec
 
 
 class Family(StrEnum):
@@ -26,8 +26,7 @@ class Special(StrEnum):
     MASK = "mask"
 
 
-@dataclass(frozen=True, slots=True)
-class SpecialToken:
+class SpecialToken(msgspec.Struct, frozen=True):
     """``id`` is None where the vocabulary does not hold the token; ``pieces``: ids that encoding
     its text gives, 1 for a whole one. ``declared``: not only written in the chat template."""
 
@@ -38,8 +37,7 @@ class SpecialToken:
     declared: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(msgspec.Struct, frozen=True):
     """A chat template as text: it is not known to do what its words say."""
 
     source: str
@@ -48,8 +46,7 @@ class Template:
     characters: int
 
 
-@dataclass(frozen=True, slots=True)
-class TextUse:
+class TextUse(msgspec.Struct, frozen=True):
     """What the tokenizer did to a text. ``unknown``: tokens that stand for what the vocabulary
     does not have. ``uncovered``: distinct characters that become an unknown token.
 
@@ -79,8 +76,7 @@ class TextUse:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Tokenizer:
+class Tokenizer(msgspec.Struct, frozen=True):
     """``declares``: whether anything beside the vocabulary says which token plays which role.
 
     ``size``: one more than the largest id. ``embedding``: rows of the model's embedding, where

@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from .records import dataclass
+import msgspec
 
 Release = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(msgspec.Struct, frozen=True):
     """Of the versions of one package. ``fixed``: the first release that is good again."""
 
     package: str
@@ -36,8 +35,7 @@ class Range:
         return after and (self.fixed is None or number < self.fixed)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownBad:
+class KnownBad(msgspec.Struct, frozen=True):
     """``all_of``: every one of these is installed. ``certain``: whether the versions alone make it
     so; the rest also needs what ``when`` says."""
 

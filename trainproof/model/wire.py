@@ -6,7 +6,6 @@ Never pickle: a worker has parsed hostile bytes, and what it says is checked aga
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 
 import msgspec
 
@@ -15,7 +14,6 @@ from .checkpoint import Kept
 from .data import Facts, Fault, Regime, Rewind
 from .inspection import Requests
 from .outcome import Cell, Skip, Value
-from .records import dataclass
 from .report import (
     ArtifactEntry,
     CheckpointDrift,
@@ -32,8 +30,7 @@ LENGTH = 4
 """Bytes of the big-endian length before each frame."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(msgspec.Struct, frozen=True):
     """Everything a worker found out about one run. Holds no arrays.
 
     ``parts`` and ``strangers`` say that it is several: paths of files that hold several runs, with
@@ -53,16 +50,15 @@ class RunResult:
     drift: CheckpointDrift | None = None
     kept: Kept | None = None
     unknown: tuple[str, ...] = ()
-    facts: Facts = field(default_factory=Facts)
-    measured: Mapping[str, Value] = field(default_factory=dict)
+    facts: Facts = msgspec.field(default_factory=Facts)
+    measured: Mapping[str, Value] = msgspec.field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
     regime: Regime = Regime.SUPERVISED
-    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    parts: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     strangers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(msgspec.Struct, frozen=True):
     """One run to judge, beside its ``baselines``, which are all of one root; for a checkpoint, the
     one that it is compared with.
 
@@ -82,20 +78,19 @@ class Task:
     lost_rules: tuple[tuple[str, Skip, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """What every task of an audit has in common. ``baseline_rules``: those that a baseline must
     not fail. ``live``: runs are judged again and again while their files grow. ``sift``: what
     was taken for a checkpoint by its name and turns out to be none is not judged."""
 
     rules: tuple[str, ...]
     baseline_rules: tuple[str, ...] = ()
-    thresholds: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
+    thresholds: Mapping[str, Mapping[str, Value]] = msgspec.field(default_factory=dict)
     tags: tuple[tuple[str, str], ...] = ()
-    spools: Mapping[str, str] = field(default_factory=dict)
+    spools: Mapping[str, str] = msgspec.field(default_factory=dict)
     follow_symlinks: bool = False
     depth: Depth = Depth.TENSORS
-    requests: Requests = field(default_factory=Requests)
+    requests: Requests = msgspec.field(default_factory=Requests)
     plugins: tuple[str, ...] = ()
     memory_bytes: int = 0
     live: bool = False

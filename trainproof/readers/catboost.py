@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import BinaryIO
+
+from msgspec.structs import replace
 
 from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.data import (

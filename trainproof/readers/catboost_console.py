@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import BinaryIO
+
+from msgspec.structs import replace
 
 from trainproof.model.artifact import Artifact, Kind
 from trainproof.model.data import Column, Declared, Direction, Facts, Item, Role, Split

@@ -13,14 +13,13 @@ import re
 import time
 from array import array
 from collections.abc import Iterator
-from dataclasses import field
 from typing import BinaryIO
 
+import msgspec
 import numpy as np
 
 from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.data import Column, Facts, FaultCode, Item, NotJudgeable
-from trainproof.model.records import dataclass
 
 from .interface import Options
 from .sheet import MAX_COLUMNS, MAX_VALUES
@@ -69,16 +68,14 @@ class Coqui:
             yield NotJudgeable(Content.HEADER_ONLY, "no value was printed yet")
 
 
-@dataclass(slots=True)
-class _Points:
-    steps: array[int] = field(default_factory=lambda: array("q"))
-    values: array[float] = field(default_factory=lambda: array("d"))
-    lines: array[int] = field(default_factory=lambda: array("q"))
-    walls: array[float] = field(default_factory=lambda: array("d"))
+class _Points(msgspec.Struct):
+    steps: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    values: array[float] = msgspec.field(default_factory=lambda: array("d"))
+    lines: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    walls: array[float] = msgspec.field(default_factory=lambda: array("d"))
 
 
-@dataclass(slots=True)
-class _Log:
+class _Log(msgspec.Struct):
     """What has been read so far, and where in the run the reading is.
 
     ``step``: where the next values belong. ``epoch_end``: the global step at which the current
@@ -87,7 +84,7 @@ class _Log:
     """
 
     faults: FaultLog
-    points: dict[str, _Points] = field(default_factory=dict)
+    points: dict[str, _Points] = msgspec.field(default_factory=dict)
     values: int = 0
     prefix: str | None = None
     step: int = 0
@@ -96,7 +93,7 @@ class _Log:
     per_epoch: int | None = None
     epoch: int | None = None
     epochs: int | None = None
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = msgspec.field(default_factory=dict)
     best: str | None = None
     saved: int = 0
     interrupted: bool = False

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import BinaryIO
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.compression import bare
 from trainproof.model.data import Facts, FaultCode, Floats, Item, NotJudgeable, Role
-from trainproof.model.records import dataclass
 
 from .interface import HEAD, Follower, Options
 from .json_text import loads, uncollected
@@ -163,8 +163,7 @@ def _trains(names: Sequence[str]) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
+class _Layout(msgspec.Struct, frozen=True):
     """How the rows of a table are to be read. ``header``: the names stand in the file."""
 
     delimiter: str

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import BinaryIO
 
 import numpy as np
+from msgspec.structs import replace
 
 from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.data import Column, Declared, Facts, FaultCode, Item, NotJudgeable

@@ -16,9 +16,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from trainproof.model.data import Identity, Role, Split
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import BinaryIO
 
@@ -18,7 +18,6 @@ import numpy as np
 
 from trainproof.model.artifact import Artifact, Kind
 from trainproof.model.data import Facts, FaultCode, Ints, Item, Split
-from trainproof.model.records import dataclass
 
 from .interface import Options
 from .json_text import loads, loads_leniently, loads_partial, object_spans, salvage, uncollected

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, Protocol, runtime_checkable
 
+import msgspec
+
 from trainproof.model.artifact import Artifact, Kind
 from trainproof.model.data import Item
-from trainproof.model.records import dataclass
 
 HEAD = 4096
 """How many bytes of a file ``claims`` sees."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """What the caller said about columns: the tag of each role (``--map loss=my_loss``)."""
 
     tags: tuple[tuple[str, str], ...] = ()

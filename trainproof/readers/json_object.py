@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import BinaryIO
 
+import msgspec
+
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 
 from .json_text import loads, loads_partial
 from .text import FaultLog, TextSource, decode_head, read_document
@@ -16,11 +16,10 @@ MAX_DOCUMENT = 64 << 20
 """Bytes of a document; parsed, it takes about three times that."""
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """``cut``: the end is missing; the last number that is there may lack digits."""
 
-    members: Mapping[str, object] = field(default_factory=dict)
+    members: Mapping[str, object] = msgspec.field(default_factory=dict)
     cut: bool = False
 
 

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import Literal
 
 import jiter
+import msgspec
 
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 
 from .sheet import Row
 from .text import FaultLog
@@ -59,8 +59,7 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """An object in an array: ``data[begin:end]``, ``line`` lines below the start."""
 
     begin: int
@@ -68,8 +67,7 @@ class Span:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Spans:
+class Spans(msgspec.Struct, frozen=True):
     """The complete objects of an array, and where the array ends; None where it is cut."""
 
     objects: list[Span]

@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator
-from dataclasses import field
 from typing import BinaryIO
 
+import msgspec
 import numpy as np
 
 from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.data import Column, Facts, FaultCode, Item, NotJudgeable
-from trainproof.model.records import dataclass
 
 from .hyperparameters import declares, facts_of
 from .interface import HEAD, Options
@@ -78,13 +77,12 @@ def metric_name(path: str) -> str:
     return "/".join(parts[last + 1 :])
 
 
-@dataclass(slots=True)
-class _Points:
+class _Points(msgspec.Struct):
     faults: FaultLog
-    values: array[float] = field(default_factory=lambda: array("d"))
-    steps: array[int] = field(default_factory=lambda: array("q"))
-    walls: array[float] = field(default_factory=lambda: array("d"))
-    lines: array[int] = field(default_factory=lambda: array("q"))
+    values: array[float] = msgspec.field(default_factory=lambda: array("d"))
+    steps: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    walls: array[float] = msgspec.field(default_factory=lambda: array("d"))
+    lines: array[int] = msgspec.field(default_factory=lambda: array("q"))
 
     def __len__(self) -> int:
         return len(self.values)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import BinaryIO
+
+from msgspec.structs import replace
 
 from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.data import (

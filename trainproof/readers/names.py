@@ -21,8 +21,9 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+import msgspec
+
 from trainproof.model.data import Axis, Direction, Identity, Role, Scope, Split
-from trainproof.model.records import dataclass
 
 MAX_TAG = 1000
 """Characters of a tag that are looked at; tags are hostile input."""
@@ -270,8 +271,7 @@ DIGITS = "0123456789"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(msgspec.Struct, frozen=True):
     """``words`` stand in the tag one after another; digits at the end of a word do not count."""
 
     words: tuple[str, ...]
@@ -279,8 +279,7 @@ class Quantity:
     direction: Direction
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """``rank`` 0 is the column that places points best."""
 
     rank: int
@@ -335,8 +334,7 @@ def classify(tag: str) -> Identity:
     return Identity(one.role, "_".join(base), split, scope, component, one.direction)
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(msgspec.Struct, frozen=True):
     """What a tag says, and the words in it that say something else (``wiki`` of
     ``val_wiki_loss``)."""
 

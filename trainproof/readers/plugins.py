@@ -20,13 +20,13 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint, distributions
 from typing import BinaryIO, TypeVar, cast
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from trainproof.model.artifact import Artifact, Kind
 from trainproof.model.data import (
@@ -39,7 +39,6 @@ from trainproof.model.data import (
     Item,
     NotJudgeable,
 )
-from trainproof.model.records import dataclass
 
 from .interface import Options, Reader
 
@@ -51,8 +50,7 @@ KINDS = (Kind.LOG, Kind.CONFIG)
 MAX_DETAIL = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(msgspec.Struct, frozen=True):
     """A plug-in that is not used, and why. ``entry`` is the name of its entry point."""
 
     entry: str
@@ -83,8 +81,7 @@ class ThirdParty:
             yield one.fault()
 
 
-@dataclass(frozen=True, slots=True)
-class _Loaded:
+class _Loaded(msgspec.Struct, frozen=True):
     """A reader and where it comes from: entry point, package and version."""
 
     entry: str

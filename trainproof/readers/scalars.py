@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import field
 
+import msgspec
 import numpy as np
 
 from trainproof.model.data import Axis, Column, Ints
-from trainproof.model.records import dataclass
 
 MAX_COLUMNS = 4096
 MAX_POINTS = 1 << 24
@@ -23,18 +22,16 @@ class TooMany(Exception):
     """More names or points than are kept."""
 
 
-@dataclass(slots=True)
-class _Points:
-    values: array[float] = field(default_factory=lambda: array("d"))
-    steps: array[int] = field(default_factory=lambda: array("q"))
-    walls: array[float] = field(default_factory=lambda: array("d"))
+class _Points(msgspec.Struct):
+    values: array[float] = msgspec.field(default_factory=lambda: array("d"))
+    steps: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    walls: array[float] = msgspec.field(default_factory=lambda: array("d"))
 
 
-@dataclass(slots=True)
-class Scalars:
+class Scalars(msgspec.Struct):
     """The points so far, by name."""
 
-    _known: dict[str, _Points] = field(default_factory=dict)
+    _known: dict[str, _Points] = msgspec.field(default_factory=dict)
     _count: int = 0
 
     def __bool__(self) -> bool:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from trainproof.model.artifact import Content
@@ -28,7 +29,6 @@ from trainproof.model.data import (
     Role,
     Split,
 )
-from trainproof.model.records import dataclass
 
 from .interface import Options
 from .names import axis_rank, classify, split_of
@@ -89,8 +89,7 @@ def number(value: object) -> float | None:
         return math.inf if isinstance(value, int) and value > 0 else -math.inf
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(msgspec.Struct):
     """Rows with the same keys: row numbers, and one array of values per key."""
 
     rows: array[int]
@@ -106,8 +105,7 @@ class _Group:
                 self.values[name] = array("d", np.frombuffer(values)[order].tobytes())
 
 
-@dataclass(slots=True)
-class Sheet:
+class Sheet(msgspec.Struct):
     """Rows collected from one artifact. ``full``: a limit was reached, stop reading."""
 
     faults: FaultLog
@@ -115,14 +113,14 @@ class Sheet:
     full: bool = False
     header: tuple[str, ...] = ()
     summary: Row | None = None
-    text: set[str] = field(default_factory=set)
-    _lines: array[int] = field(default_factory=lambda: array("q"))
+    text: set[str] = msgspec.field(default_factory=set)
+    _lines: array[int] = msgspec.field(default_factory=lambda: array("q"))
     _lined: bool = True
-    _names: dict[str, None] = field(default_factory=dict)
-    _groups: dict[tuple[str, ...], _Group] = field(default_factory=dict)
+    _names: dict[str, None] = msgspec.field(default_factory=dict)
+    _groups: dict[tuple[str, ...], _Group] = msgspec.field(default_factory=dict)
     _values: int = 0
-    _held_out: array[int] = field(default_factory=lambda: array("q"))
-    _prefixed: dict[tuple[str, str], str] = field(default_factory=dict)
+    _held_out: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    _prefixed: dict[tuple[str, str], str] = msgspec.field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -409,8 +407,7 @@ class Sheet:
         return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Here:
+class _Here(msgspec.Struct, frozen=True, eq=False):
     steps: Ints
     lines: Ints | None
     walls: Floats | None

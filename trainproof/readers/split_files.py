@@ -11,9 +11,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from trainproof.model.compression import bare
 from trainproof.model.data import Role, Split
-from trainproof.model.records import dataclass
 
 from .names import CONTAINERS, SPLITS, classify, word_set, words_of
 
@@ -52,8 +53,7 @@ def rank_of(path: str) -> int | None:
     return int(found[0]) if len(found) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class SplitFile:
+class SplitFile(msgspec.Struct, frozen=True):
     """A file's name: the word for the split (``""`` where there is none) and the other words."""
 
     word: str

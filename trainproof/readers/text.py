@@ -9,11 +9,12 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
+import msgspec
+
 from trainproof.model.data import Fault, FaultCode
-from trainproof.model.records import dataclass
 
 CHUNK = 2 << 20
 """Bytes read at a time."""
@@ -91,8 +92,7 @@ def strip_ansi(text: str) -> str:
     return ANSI.sub("", text) if "\x1b" in text else text
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """Whole lines of UTF-8 text. ``first_line`` is 1-based; only the last block of a file may
     lack the final newline."""
 
@@ -100,8 +100,7 @@ class Block:
     first_line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """One line without its end, as a person sees it: no colours, the last state of a
     progress bar. ``number`` is 1-based; ``ended`` is False for a last line without newline."""
 

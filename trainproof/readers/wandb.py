@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import field
 from struct import Struct
 from typing import BinaryIO
 
+import msgspec
+
 from trainproof.model.artifact import Artifact, Content, Kind
 from trainproof.model.data import Facts, FaultCode, Item, NotJudgeable
-from trainproof.model.records import dataclass
 
 from .hyperparameters import facts_of, nested
 from .interface import Options
@@ -174,13 +174,12 @@ def _block(stream: BinaryIO, faults: FaultLog) -> bytes:
 # --- records --------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(msgspec.Struct):
     """What the records said so far."""
 
     sheet: Sheet
-    rows: list[Row] = field(default_factory=list)
-    config: dict[str, object] = field(default_factory=dict)
+    rows: list[Row] = msgspec.field(default_factory=list)
+    config: dict[str, object] = msgspec.field(default_factory=dict)
     exit_code: int | None = None
 
     def add(self, record: bytes) -> None:

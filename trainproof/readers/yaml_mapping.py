@@ -11,8 +11,8 @@ Import this module where it is needed: few runs have such a file beside them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 
+import msgspec
 import yaml
 from yaml.events import (
     AliasEvent,
@@ -23,8 +23,6 @@ from yaml.events import (
     MappingStartEvent,
     ScalarEvent,
 )
-
-from trainproof.model.records import dataclass
 
 MAX_NODES = 100_000
 """Scalars and collections of a document, those that aliases repeat among them."""
@@ -66,14 +64,13 @@ def _where(error: Exception) -> str:
     return problem if mark is None else f"{problem} in line {mark.line + 1}"
 
 
-@dataclass(slots=True)
-class _Collection:
+class _Collection(msgspec.Struct):
     """A mapping or a sequence that is being read. ``begin``: nodes seen before it."""
 
     anchor: str | None
     begin: int
     is_mapping: bool
-    members: dict[str, object] = field(default_factory=dict)
+    members: dict[str, object] = msgspec.field(default_factory=dict)
     has_key: bool = False
     key: str | None = None
 
@@ -90,11 +87,10 @@ class _Collection:
         self.has_key = not self.has_key
 
 
-@dataclass(slots=True)
-class _Document:
+class _Document(msgspec.Struct):
     root: object = None
-    _open: list[_Collection] = field(default_factory=list)
-    _anchors: dict[str, tuple[object, int]] = field(default_factory=dict)
+    _open: list[_Collection] = msgspec.field(default_factory=list)
+    _anchors: dict[str, tuple[object, int]] = msgspec.field(default_factory=dict)
     _nodes: int = 0
 
     def take(self, event: Event) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 import numpy as np
 
 from trainproof.model.data import Series
-from trainproof.model.records import dataclass
 
 from .interface import starts_late
 from .shape import counterpart
@@ -20,8 +20,7 @@ LIKELY, LOWER = 0.01, 0.95
 """Mann-Whitney p, and share of the level at the beginning, below which a loss has left it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Beginning:
+class Beginning(msgspec.Struct, frozen=True):
     """Of the training loss of the same quantity as a held-out loss.
 
     ``level``: its first row, or the median of the first ``ROWS`` up to the first evaluation where

@@ -6,10 +6,11 @@ is worse than every one of them.
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from trainproof.model.data import Facts, Role, RunView, Series
 from trainproof.model.outcome import (
@@ -23,7 +24,6 @@ from trainproof.model.outcome import (
     Value,
     Where,
 )
-from trainproof.model.records import dataclass
 from trainproof.model.rule import Doc, SubjectKind, Variant
 
 from .examples import beside, falling, series, view
@@ -1104,8 +1104,7 @@ _STARTING = ("batch_size", "grad_accumulation", "world_size", "precision")
 _ROWS = 3
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Start:
+class _Start(msgspec.Struct, frozen=True, eq=False):
     """The first rows of both at the same steps; ``at``: their position in the run's series."""
 
     baseline: RunView

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 
 from trainproof.model.data import Floats, Series
-from trainproof.model.records import dataclass
 
 from .constants import softmax_twice
 from .statistics import MOST_BLOCKS, screen, shared_steps
@@ -17,8 +17,7 @@ _ROUNDING = 0.02
 """How far a printed loss of few cases may lie outside of what it can be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Coupling:
+class Coupling(msgspec.Struct, frozen=True):
     """A loss and an accuracy on the rows that have both.
 
     ``total``: their sum, a mean over the last third; ``loss`` and ``accuracy``: its parts.

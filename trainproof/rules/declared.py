@@ -4,9 +4,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.outcome import Evidence, Level, Outcome, Value, Where
-from trainproof.model.records import dataclass
 from trainproof.model.rule import Doc, SubjectKind, Variant
 from trainproof.model.tensors import (
     CheckpointDirectory,
@@ -24,8 +25,7 @@ _CONFIG, _ADAPTER = "config.json", "adapter_config.json"
 _WEIGHTS = (".safetensors", ".bin")
 
 
-@dataclass(frozen=True, slots=True)
-class _Declared:
+class _Declared(msgspec.Struct, frozen=True):
     """A set, what its configuration says, and the tensors of its model."""
 
     directory: CheckpointDirectory

@@ -9,11 +9,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
 
+import msgspec
 import numpy as np
 
 from trainproof.model.checkpoint import Change, Checkpoint, Drift, Twin
 from trainproof.model.outcome import Clean, Evidence, Level, Outcome, Skip, Undecided, Value, Where
-from trainproof.model.records import dataclass
 from trainproof.model.rule import Doc, SubjectKind, Variant
 from trainproof.model.tensors import Depth, Group, TensorInfo
 
@@ -41,8 +41,7 @@ REFERENCE: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(msgspec.Struct, frozen=True):
     """What is between the checkpoint and another one, which could be opened."""
 
     def describe(self) -> str:
@@ -117,8 +116,7 @@ def _lost(checkpoint: Checkpoint, drift: Drift) -> list[str]:
     return [*unopened(checkpoint), *drift.before.lost, *unopened(drift.before)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(msgspec.Struct, frozen=True):
     """The two checkpoints that a rule compares."""
 
     checkpoint: Checkpoint

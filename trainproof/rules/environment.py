@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Annotated
 
+import msgspec
+
 from trainproof.model.checkpoint import SavedFile
 from trainproof.model.data import RunView
 from trainproof.model.environment import (
@@ -26,7 +28,6 @@ from trainproof.model.outcome import (
     Value,
     Where,
 )
-from trainproof.model.records import dataclass
 from trainproof.model.rule import Doc, SubjectKind, Variant
 from trainproof.model.tensors import (
     CheckpointFacts,
@@ -47,8 +48,7 @@ ID = "environment"
 """Where a finding is that is in no file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """One part of what was measured. ``asked``: the name of what the caller must ask for it with;
     "" for what is always measured."""
 
@@ -69,8 +69,7 @@ class Part:
         return absent(place.view, None) if got is None else got
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """What the caller said that the training needs."""
 
     def describe(self) -> str:

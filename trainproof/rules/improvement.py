@@ -8,11 +8,11 @@ import math
 from collections.abc import Iterable
 from typing import Annotated
 
+import msgspec
 import numpy as np
 
 from trainproof.model.data import Attempt, Floats, Regime, Role, Series, Split
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
-from trainproof.model.records import dataclass
 from trainproof.model.rule import Doc, Variant
 
 from .examples import falling, series, view
@@ -119,8 +119,7 @@ def _mostly_reached(values: Floats) -> bool:
 # --- what shows that the policy was not at its best --------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(msgspec.Struct, frozen=True):
     """Why a flat reward is not that of a policy at its best: the variant of the finding, and the
     series that shows it, from its ``start`` to its ``end``."""
 

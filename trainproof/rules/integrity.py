@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Annotated
 
+import msgspec
 import numpy as np
 
 from trainproof.model.data import (
@@ -31,7 +32,6 @@ from trainproof.model.outcome import (
     Value,
     Where,
 )
-from trainproof.model.records import dataclass
 from trainproof.model.rule import Doc, Variant
 
 from .examples import falling, series, view
@@ -381,8 +381,7 @@ def _learned(one: Series) -> bool:
     return one.role in (Role.LOSS, Role.METRIC, Role.REWARD)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(msgspec.Struct, frozen=True):
     """``doubled``: steps of several rows that differ. ``usual``: rows of most steps. ``pairs``: the
     values of steps of two rows, (steps, 2); ``differ``: steps among these whose values do."""
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from trainproof.model.data import Attempt, Facts, FaultCode, Regime, Role, RunView, Series, Split
 from trainproof.model.outcome import Evidence, Level, Outcome, Skip, Value, Where
-from trainproof.model.records import dataclass
 from trainproof.model.rule import (
     PLACES,
     Doc,
@@ -63,8 +62,7 @@ class Which(StrEnum):
     OBJECTIVE = "objective"
 
 
-@dataclass(frozen=True, slots=True)
-class Each:
+class Each(msgspec.Struct, frozen=True):
     """Every series of the given roles, judged one at a time.
 
     ``points``: least number of points. ``nonfinite``: share of non-finite values tolerated
@@ -169,8 +167,7 @@ def where(series: Series, first: int = 0, last: int = -1) -> Where:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Companion:
+class Companion(msgspec.Struct, frozen=True):
     """The series of another role that bears on the same question, in the same attempt.
 
     Of several: the same artifact first, then a total before a component, then most points.
@@ -207,8 +204,7 @@ def _short(role: Role, found: Sequence[Series], needed: int) -> Missing | None:
     return Missing(Skip.NEED_TOO_SHORT, detail)
 
 
-@dataclass(frozen=True, slots=True)
-class Companions:
+class Companions(msgspec.Struct, frozen=True):
     """All series of a role in the same attempt, possibly none."""
 
     role: Role
@@ -221,8 +217,7 @@ class Companions:
         return tuple(place.attempt.select(self.role, self.split))
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
+class Together(msgspec.Struct, frozen=True):
     """The attempt itself: for what may be logged under many roles."""
 
     def describe(self) -> str:
@@ -232,8 +227,7 @@ class Together:
         return place.attempt
 
 
-@dataclass(frozen=True, slots=True)
-class Optional:
+class Optional(msgspec.Struct, frozen=True):
     """A need that may be missing: the rule then gets None."""
 
     need: Need
@@ -246,8 +240,7 @@ class Optional:
         return None if isinstance(got, Missing) else got
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(msgspec.Struct, frozen=True):
     """The run's own declarations; with ``field``, one of them that must be there."""
 
     field: str | None = None
@@ -261,8 +254,7 @@ class Declared:
         return place.view.facts
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(msgspec.Struct, frozen=True):
     """The whole view, for rules about the log itself rather than about a series."""
 
     series: bool = True
@@ -276,8 +268,7 @@ class Whole:
         return place.view
 
 
-@dataclass(frozen=True, slots=True)
-class Inspected:
+class Inspected(msgspec.Struct, frozen=True):
     """What was measured of a subject that is no run: an instance of ``kind``."""
 
     kind: type
@@ -291,8 +282,7 @@ class Inspected:
         return got if isinstance(got, self.kind) else absent(place.view, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(msgspec.Struct, frozen=True):
     """The whole view of a run that is compared with at least one other."""
 
     def describe(self) -> str:
@@ -302,8 +292,7 @@ class Compared:
         return place.view if place.view.baselines else Missing(Skip.NEED_ABSENT, {"baselines": 0})
 
 
-@dataclass(frozen=True, slots=True)
-class Counterparts:
+class Counterparts(msgspec.Struct, frozen=True):
     """The same series, over the same steps, of each baseline that does not fail by itself; at
     least ``least`` of them. ``scale``: its scale is asked for, which a loss has also where it is
     no measure of progress."""
@@ -346,8 +335,7 @@ def absent(view: RunView, role: Role | None) -> Missing:
     return Missing(_SKIP_FOR.get(fatal.code, Skip.NEED_UNREADABLE), detail)
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(msgspec.Struct, frozen=True):
     """Metadata of a keyword-only threshold parameter, through Annotated."""
 
     unit: str
@@ -356,16 +344,14 @@ class Bound:
     le: float | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Example:
+class Example(msgspec.Struct, frozen=True, eq=False):
     """A tiny subject with what is special about it; the rule's first test and its doc."""
 
     text: str
     view: RunView
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rule:
+class Rule(msgspec.Struct, frozen=True, eq=False):
     info: RuleInfo
     needs: Mapping[str, Need]
     check: Callable[..., Outcome]

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from trainproof.model.checkpoint import Kept
 from trainproof.model.data import Axis, Facts, Regime, Role, RunView, Series, Split
@@ -20,7 +21,6 @@ from trainproof.model.outcome import (
     Value,
     Where,
 )
-from trainproof.model.records import dataclass
 from trainproof.model.rule import Doc, SubjectKind, Variant
 
 from .examples import falling, series, view
@@ -41,8 +41,7 @@ from .loss import divergence
 from .saved import named
 
 
-@dataclass(frozen=True, slots=True)
-class Keeps:
+class Keeps(msgspec.Struct, frozen=True):
     """The checkpoints that the run keeps; at least ``least`` of them."""
 
     least: int = 1
@@ -62,8 +61,7 @@ class Keeps:
         return kept
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class Judged(msgspec.Struct, frozen=True, eq=False):
     """What another rule finds at the same place, with its default thresholds."""
 
     other: Rule

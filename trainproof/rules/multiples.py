@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from trainproof.model.data import Series
-from trainproof.model.records import dataclass
 
 from .pairs import OPENING, Pair
 from .statistics import NORMAL_MAD, median
@@ -28,8 +28,7 @@ NOISE = 1e-3
 """Share of a series' level below which a first value may be nothing but rounding."""
 
 
-@dataclass(frozen=True, slots=True)
-class Multiple:
+class Multiple(msgspec.Struct, frozen=True):
     """The run's values are ``factor`` times the baseline's, or that part of them (``inverse``).
 
     ``ratio``: of the levels, or of the first values. ``scatter``: greatest relative deviation from

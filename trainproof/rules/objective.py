@@ -1,7 +1,8 @@
 """Objectives: whether the targets, the loss and the output layer speak of the same classes."""
 
-from dataclasses import replace
 from typing import Annotated
+
+from msgspec.structs import replace
 
 from trainproof.model.data import RunView
 from trainproof.model.objective import Alignment, Objective, Targets

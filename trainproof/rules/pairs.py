@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from enum import StrEnum
 from itertools import pairwise
 from weakref import WeakKeyDictionary
 
+import msgspec
 import numpy as np
 
 from trainproof.model.data import (
+    FACTS,
     Attempt,
     Facts,
     Floats,
@@ -28,7 +29,6 @@ from trainproof.model.data import (
     RunView,
     Series,
 )
-from trainproof.model.records import dataclass
 
 from .shape import QUADRUPLED, fell
 from .statistics import Profile, block_edges, block_medians, measure
@@ -65,8 +65,7 @@ class Obstacle(StrEnum):
     NOT_FINITE = "not-finite"
 
 
-@dataclass(frozen=True, slots=True)
-class Unmatched:
+class Unmatched(msgspec.Struct, frozen=True):
     """``points`` and ``baseline_points``: shared; ``cover``: share of the run's steps."""
 
     baseline: str
@@ -77,8 +76,7 @@ class Unmatched:
     cover: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pair:
+class Pair(msgspec.Struct, frozen=True, eq=False):
     """Two series over the steps that both cover, in K blocks of equal steps.
 
     ``begin`` and ``stop``: the shared part of the run's series. ``levels`` and ``base``: block
@@ -239,8 +237,7 @@ def _cover(steps: Ints, low: int, high: int) -> float:
 Edges = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
+class _Part(msgspec.Struct, frozen=True, eq=False):
     """The shared part of a series, and the borders of its blocks counted from there."""
 
     series: Series
@@ -309,8 +306,7 @@ def pairs(attempt: Attempt, baselines: Sequence[RunView]) -> Iterator[tuple[Seri
 # --- a level against a level ------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """``ratio``: of two positive levels. ``least`` and ``half``: of the baseline's fall, which the
     distance must exceed as well to count in part or in full. ``lost``: the same where no ratio can
     be formed. ``errors``: standard errors that make it certain."""
@@ -322,8 +318,7 @@ class Limits:
     errors: float
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """Where a level of the run lies beside that of the baseline.
 
     ``ratio``: NaN where none can be formed. ``lost``: the distance over the baseline's fall, NaN
@@ -371,8 +366,8 @@ def differences(run: Facts, baseline: Facts) -> tuple[str, ...]:
 
 
 def _differing(run: Facts, baseline: Facts) -> Iterator[tuple[str, object, object]]:
-    for declared in fields(Facts):
-        ours, theirs = getattr(run, declared.name), getattr(baseline, declared.name)
-        if declared.name in _OUTCOMES or ours is None or theirs is None or ours == theirs:
+    for name in FACTS:
+        ours, theirs = getattr(run, name), getattr(baseline, name)
+        if name in _OUTCOMES or ours is None or theirs is None or ours == theirs:
             continue
-        yield declared.name, ours, theirs
+        yield name, ours, theirs

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+
 from trainproof.model.dataset import Dataset, Issue, Shape, Spot, Tally
 from trainproof.model.outcome import Clean, Evidence, Fired, Outcome, Skip, Undecided, Value, Where
-from trainproof.model.records import dataclass
 from trainproof.model.tokenizer import Tokenizer
 
 from .interface import Missing, Place, absent
@@ -20,8 +21,7 @@ COUNTED: dict[str, str] = {
 """Measures of a rule that counts rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """A part of what was measured of a dataset, which not every dataset has."""
 
     name: str
@@ -38,8 +38,7 @@ class Part:
         return absent(place.view, None) if value is None else value
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(msgspec.Struct, frozen=True):
     """The dataset, with at least one row of one of these shapes; of any by default."""
 
     shapes: frozenset[Shape] = frozenset(Shape)
@@ -56,8 +55,7 @@ class Rows:
         return got if rows_of(got, self.shapes) else absent(place.view, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
+class Vocabulary(msgspec.Struct, frozen=True):
     """The tokenizer: the subject itself, or the one that a dataset is looked at with.
 
     ``text``: it must have been used on a text.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 
 from trainproof.model.data import Floats
-from trainproof.model.records import dataclass
 
 from .statistics import MEDIAN_ERROR, REMEMBERS, Profile, higher_p, inflation, median
 
@@ -21,8 +21,7 @@ _SHORT = 15
 """Rows that a quarter of a short log has at least, up to a third of the log."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
+class Ends(msgspec.Struct, frozen=True):
     """The first quarter of a log against the last.
 
     ``first``, ``last``: their medians. ``error``: standard error of the difference. ``quantum``:
@@ -77,8 +76,7 @@ def ends_of(values: Floats, seen: Profile) -> Ends | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Relapse:
+class Relapse(msgspec.Struct, frozen=True):
     """The lowest quarter of a log and the last one, by ranks.
 
     ``best_at``: index of the first row of the lowest. ``drop``: from the highest quarter before,

@@ -6,10 +6,10 @@ heavy-tailed, and medians of them jump.
 
 import math
 
+import msgspec
 import numpy as np
 
 from trainproof.model.data import Floats
-from trainproof.model.records import dataclass
 
 from .shape import gravest
 from .statistics import falling_p, kendall, measure
@@ -32,8 +32,7 @@ CLEAR = ((1e-3, 4.0), (0.01, 6.0), (0.05, 8.0))
 doubt: the clearer the trend, the less is asked of the size."""
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
+class Course(msgspec.Struct, frozen=True):
     """``start``: mean of the first block. ``early``, ``late``: of the first and the last quarter.
     ``gain``: from one to the other, with its standard ``error`` by the ``scatter`` of the blocks,
     their wandering included; ``within``: the same by their scatter within the two quarters.
@@ -102,8 +101,7 @@ def _error(one: Floats, other: Floats) -> float:
     return math.sqrt((one.var(ddof=1) + other.var(ddof=1)) / QUARTER)
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(msgspec.Struct, frozen=True):
     """The best level of a reward, at index ``best_at``, what it had gained by then and what of it
     was lost by the end, with the standard ``error`` of that."""
 

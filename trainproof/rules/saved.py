@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+import msgspec
+
 from trainproof.model.checkpoint import Checkpoint, SavedFile
 from trainproof.model.outcome import (
     Clean,
@@ -16,7 +18,6 @@ from trainproof.model.outcome import (
     Value,
     Where,
 )
-from trainproof.model.records import dataclass
 from trainproof.model.tensors import (
     CheckpointFacts,
     Depth,
@@ -51,8 +52,7 @@ _REBUILDS = (
 classes, most often a kind of tensor, and the records of a tree or forest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(msgspec.Struct, frozen=True):
     """The checkpoint, with at least one file that could be opened or one set of files."""
 
     def describe(self) -> str:

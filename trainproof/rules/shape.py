@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+import msgspec
 import numpy as np
 
 from trainproof.model.data import Direction, Floats, Role, Series
-from trainproof.model.records import dataclass
 
 from .statistics import (
     FEW,
@@ -64,8 +64,7 @@ NEVER_BY_CHANCE = 1e-4
 """Mann-Whitney p between the best and the last block: twenty blocks compete for best."""
 
 
-@dataclass(frozen=True, slots=True)
-class GiveBack:
+class GiveBack(msgspec.Struct, frozen=True):
     """The best level of a falling curve and what was lost of it by the end.
 
     ``best_at``: index of the best level. ``drop``: from the highest level before to the best.
@@ -315,8 +314,7 @@ def on_same_data(one: Series, others: Iterable[Series]) -> tuple[Series, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(msgspec.Struct, frozen=True):
     """A series that ended at or near its best: of ``progress``, at most a tenth was lost."""
 
     series: str

@@ -4,11 +4,11 @@ import math
 from itertools import pairwise
 from typing import Annotated
 
+import msgspec
 import numpy as np
 
 from trainproof.model.data import Facts, Floats, Role, RunView, Series, Split
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
-from trainproof.model.records import dataclass
 from trainproof.model.rule import Doc, SubjectKind, Variant
 
 from .examples import beside, falling, series, view
@@ -315,8 +315,7 @@ def copied(
     return Fired((Evidence(place, measured, "replayed" if replayed else ""),))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Shared:
+class _Shared(msgspec.Struct, frozen=True, eq=False):
     """Rows of the same steps in both; ``begin`` and ``equal``: the longest stretch of equal ones,
     by rows of the run."""
 

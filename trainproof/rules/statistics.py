@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache, wraps
 from itertools import pairwise
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from trainproof.model.data import Floats, Ints, Role, Series
-from trainproof.model.records import dataclass
 
 Mask = NDArray[np.bool_]
 T = TypeVar("T")
@@ -251,8 +251,7 @@ def counting_error(values: Floats) -> float:
 # --- runs of a condition -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Stretches:
+class Stretches(msgspec.Struct, frozen=True):
     """Where a condition holds: ``starts`` and ``lengths`` of its unbroken stretches."""
 
     starts: Ints
@@ -371,8 +370,7 @@ def higher_p(low: Floats, high: Floats) -> float:
 # --- the shape of one series ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Profile:
+class Profile(msgspec.Struct, frozen=True, eq=False):
     """What shape rules share about one series of finite values.
 
     ``values``: of the series. ``edges``: block borders, K + 1 indices; ``medians``: of the K
@@ -438,8 +436,7 @@ FEW = 4 * LEAST_WIDTH
 """Below this many points the ends are medians of three and the noise is from curvature."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Course:
+class Course(msgspec.Struct, frozen=True, eq=False):
     """The part of a ``Profile`` that is measured without the noise: levels and their trend."""
 
     edges: tuple[int, ...]
@@ -574,8 +571,7 @@ def inflation(rho: float) -> float:
 SPIKE_BLOCK = 50
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Spikes:
+class Spikes(msgspec.Struct, frozen=True, eq=False):
     """``mask``: rows far above the hundred rows before them. ``levels``: median of those, one
     for each block of fifty rows from row ``first`` on; rows before it are not judged."""
 
@@ -608,8 +604,7 @@ def _upper_medians(table: Floats) -> Floats:
     return np.asarray(np.partition(table, half, axis=1)[:, half])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shared:
+class Shared(msgspec.Struct, frozen=True, eq=False):
     """Positions, in each of two series, of the steps that both hold."""
 
     here: Ints
@@ -636,8 +631,7 @@ def median_of_three(values: Floats) -> Floats:
 # --- what a series is not -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(msgspec.Struct, frozen=True):
     """What decides whether a series may be judged: how much of it is not finite, and what a
     series that is logged as a loss looks like instead."""
 

@@ -7,9 +7,9 @@ them up. What a rule needs is in ``trainproof.model.speech``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from trainproof.model.artifact import Run
@@ -17,7 +17,6 @@ from trainproof.model.data import Fault, FaultCode
 from trainproof.model.inspection import Inspection, Requests
 from trainproof.model.outcome import Value
 from trainproof.model.progress import Amount, Beat
-from trainproof.model.records import dataclass
 from trainproof.model.speech import Corpus
 
 from .rows import MAX_ROWS, Bad, Row, rows
@@ -56,11 +55,10 @@ def inspect(run: Run, requests: Requests, beat: Beat) -> Inspection:
     )
 
 
-@dataclass(slots=True)
-class _Bad:
+class _Bad(msgspec.Struct):
     """Lines that are no rows: a file of a million of them is one story."""
 
-    first: list[Bad] = field(default_factory=list)
+    first: list[Bad] = msgspec.field(default_factory=list)
     count: int = 0
 
     def add(self, one: Bad) -> None:

@@ -11,10 +11,10 @@ import wave
 from importlib.util import find_spec
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from trainproof.model.data import Floats
-from trainproof.model.records import dataclass
 from trainproof.model.speech import FULL, SAMPLED_SECONDS, SILENT
 
 DECODED = frozenset(
@@ -37,8 +37,7 @@ class Unsupported(Exception):
     """The file may well be audio; nothing here can tell."""
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(msgspec.Struct, frozen=True):
     """``frames``: samples of one channel. ``cut``: whether the header speaks of more bytes than
     the file has."""
 
@@ -52,8 +51,7 @@ class Header:
         return self.frames / self.rate if self.rate > 0 else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Samples:
+class Samples(msgspec.Struct, frozen=True):
     """``flat``: the most equal samples in a row at full scale, in any channel. ``silence``: the
     longest stretch, in seconds, in which no channel is above ``SILENT``."""
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from trainproof.model.records import dataclass
+import msgspec
+from msgspec.structs import replace
+
 from trainproof.readers.json_text import loads
 
 from .audio import DECODED, OTHERS
@@ -52,8 +53,7 @@ _MANIFESTS = (*_TABLES, ".json", ".txt")
 """Below the directory that was named the last ones lie beside audio, and are about one file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """``audio``: where the file should be; None for what is no file here: one that a command would
     make (Kaldi), the member of an archive (NeMo: ``packed``), an address.
 
@@ -72,8 +72,7 @@ class Row:
     packed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Bad:
+class Bad(msgspec.Struct, frozen=True):
     """A line that is no row."""
 
     artifact: str

@@ -8,13 +8,13 @@ import heapq
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import field, replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from trainproof.model.progress import Amount, Beat
-from trainproof.model.records import dataclass
 from trainproof.model.speech import Corpus, Spot, Spots, Spread
 
 from . import audio, texts
@@ -30,10 +30,9 @@ _WHOLE = 256 << 20
 """Bytes up to which two files that look the same are compared as a whole."""
 
 
-@dataclass(slots=True)
-class _Spots:
+class _Spots(msgspec.Struct):
     count: int = 0
-    first: list[Spot] = field(default_factory=list)
+    first: list[Spot] = msgspec.field(default_factory=list)
 
     def add(self, spot: Spot) -> None:
         self.count += 1
@@ -44,13 +43,12 @@ class _Spots:
         return Spots(self.count, tuple(self.first))
 
 
-@dataclass(slots=True)
-class _Spread:
+class _Spread(msgspec.Struct):
     """All values, and the rows of the most extreme ones. Of equal ones the first is kept."""
 
-    values: array[float] = field(default_factory=lambda: array("d"))
-    _least: list[tuple[float, int, Spot]] = field(default_factory=list)
-    _greatest: list[tuple[float, int, Spot]] = field(default_factory=list)
+    values: array[float] = msgspec.field(default_factory=lambda: array("d"))
+    _least: list[tuple[float, int, Spot]] = msgspec.field(default_factory=list)
+    _greatest: list[tuple[float, int, Spot]] = msgspec.field(default_factory=list)
 
     def add(self, value: float, row: Row, detail: str = "") -> None:
         number = -len(self.values)
@@ -69,8 +67,7 @@ class _Spread:
         return Spread(np.array(self.values, np.float64), least, greatest)
 
 
-@dataclass(slots=True)
-class _File:
+class _File(msgspec.Struct):
     """One audio file that could be read: its row, what its header says, and its bytes."""
 
     row: Row
@@ -79,30 +76,29 @@ class _File:
     size: int
 
 
-@dataclass(slots=True)
-class Survey:
+class Survey(msgspec.Struct):
     """Add the rows in their order, then ``done``, which calls ``beat`` before each file."""
 
     beat: Beat
     rows: int = 0
     texts: int = 0
-    unread: _Spots = field(default_factory=_Spots)
-    missing: _Spots = field(default_factory=_Spots)
-    unreadable: _Spots = field(default_factory=_Spots)
-    cut: _Spots = field(default_factory=_Spots)
-    empty: _Spots = field(default_factory=_Spots)
-    unnormalised: _Spots = field(default_factory=_Spots)
-    mixed_words: _Spots = field(default_factory=_Spots)
-    mixed_texts: _Spots = field(default_factory=_Spots)
-    identical: _Spots = field(default_factory=_Spots)
-    listed_twice: _Spots = field(default_factory=_Spots)
-    durations: _Spread = field(default_factory=_Spread)
-    misdeclared: _Spread = field(default_factory=_Spread)
-    speed: _Spread = field(default_factory=_Spread)
-    _files: list[_File] = field(default_factory=list)
-    _seen: dict[Path, audio.Header | None] = field(default_factory=dict)
-    _listed: set[tuple[str, Path]] = field(default_factory=set)
-    _prints: dict[bytes, Path] = field(default_factory=dict)
+    unread: _Spots = msgspec.field(default_factory=_Spots)
+    missing: _Spots = msgspec.field(default_factory=_Spots)
+    unreadable: _Spots = msgspec.field(default_factory=_Spots)
+    cut: _Spots = msgspec.field(default_factory=_Spots)
+    empty: _Spots = msgspec.field(default_factory=_Spots)
+    unnormalised: _Spots = msgspec.field(default_factory=_Spots)
+    mixed_words: _Spots = msgspec.field(default_factory=_Spots)
+    mixed_texts: _Spots = msgspec.field(default_factory=_Spots)
+    identical: _Spots = msgspec.field(default_factory=_Spots)
+    listed_twice: _Spots = msgspec.field(default_factory=_Spots)
+    durations: _Spread = msgspec.field(default_factory=_Spread)
+    misdeclared: _Spread = msgspec.field(default_factory=_Spread)
+    speed: _Spread = msgspec.field(default_factory=_Spread)
+    _files: list[_File] = msgspec.field(default_factory=list)
+    _seen: dict[Path, audio.Header | None] = msgspec.field(default_factory=dict)
+    _listed: set[tuple[str, Path]] = msgspec.field(default_factory=set)
+    _prints: dict[bytes, Path] = msgspec.field(default_factory=dict)
 
     def add(self, row: Row) -> None:
         self.rows += 1

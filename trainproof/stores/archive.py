@@ -24,8 +24,9 @@ from enum import StrEnum
 from functools import partial
 from typing import IO, Any, BinaryIO, Protocol, cast
 
+import msgspec
+
 from trainproof.model.artifact import Content
-from trainproof.model.records import dataclass
 
 from .interface import Entry, Passed, StoreError
 from .regular import open_below, open_regular, reason
@@ -40,8 +41,7 @@ class Format(StrEnum):
     TAR_XZ = "tar.xz"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """What an archive may unfold to: number of members; bytes of one member and of all;
     ``ratio`` times its own size, beyond the ``floor`` that any archive may reach."""
 
@@ -56,8 +56,7 @@ class Limits:
         return min(self.total, max(self.floor, self.ratio * archive_size))
 
 
-@dataclass(frozen=True, slots=True)
-class Spooled:
+class Spooled(msgspec.Struct, frozen=True):
     """One member: its stored name, normalised, and its size in bytes."""
 
     path: str
@@ -209,8 +208,7 @@ class _Budget:
             raise _Stop(f"unfolds to more than {self._size} bytes")
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
+class _Member(msgspec.Struct, frozen=True):
     """One member as the archive declares it; ``obstacle``: what forbids opening it.
 
     ``isolated``: damage to it does not spoil the members after it.

@@ -18,9 +18,10 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
+import msgspec
+
 from trainproof.model.compression import Method, method_of
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 
 from .interface import StoreError
 from .regular import reason
@@ -39,8 +40,7 @@ _XZ_MEMORY = 256 << 20
 """``xz -9`` needs 65 MiB; a header may ask for 4 GiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """What a file may unfold to: ``total`` bytes, and ``ratio`` times its own size beyond the
     ``floor`` that any file may reach. Logs of one line again and again reach 200 times."""
 
@@ -56,8 +56,7 @@ class Limits:
 LIMITS = Limits()
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(msgspec.Struct, frozen=True):
     """Why a stream ended before its end. ``fatal`` as in ``Fault``: a file that is cut is not."""
 
     code: FaultCode
@@ -272,8 +271,7 @@ class _Gzip:
         return self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
 
 
-@dataclass(frozen=True, slots=True)
-class _Codec:
+class _Codec(msgspec.Struct, frozen=True):
     """``errors``: what the decoder raises on damage."""
 
     decoder: Callable[[], _Decoder]

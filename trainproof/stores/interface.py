@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple, Protocol
 
+import msgspec
+
 from trainproof.model.artifact import Content
-from trainproof.model.records import dataclass
 
 
 class Entry(NamedTuple):
@@ -21,8 +22,7 @@ class Entry(NamedTuple):
     size: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
+class Passed(msgspec.Struct, frozen=True):
     """Something the walk saw and did not enter or open."""
 
     path: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trainproof.model.artifact import Run
 from trainproof.model.data import Fault, FaultCode

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from importlib import import_module
 from typing import Any
+
+from msgspec.structs import asdict
 
 from trainproof.model.tokenizer import Special
 

@@ -8,10 +8,10 @@ play which roles where a configuration does not name them. From transformers 4 a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
 
-from trainproof.model.records import dataclass
+import msgspec
+
 from trainproof.model.tokenizer import Special
 
 
@@ -85,14 +85,13 @@ _PIECES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(msgspec.Struct, frozen=True):
     """The class that a directory names. ``name``: as it is written, empty where nothing is.
     ``begins`` and ``ends``: whether it puts a token before and after each text."""
 
     name: str = ""
     build: Build | None = None
-    defaults: Mapping[Special, str] = field(default_factory=dict)
+    defaults: Mapping[Special, str] = msgspec.field(default_factory=dict)
     begins: bool = False
     ends: bool = False
 

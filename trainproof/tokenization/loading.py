@@ -6,12 +6,13 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from importlib import import_module
 from typing import Any, Protocol
 
+import msgspec
+from msgspec.structs import replace
+
 from trainproof.model.data import Fault, FaultCode
-from trainproof.model.records import dataclass
 from trainproof.model.tokenizer import Family, Special, SpecialToken, Template, Tokenizer
 
 from .building import built
@@ -45,8 +46,7 @@ class Encoder(Protocol):
     def id_of(self, token: str) -> int | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(msgspec.Struct, frozen=True):
     """A tokenizer that works. ``unknown``: the id of its unknown token. ``template``: the text of
     the chat template. ``digitwise``: no token holds two digits, ``charwise``: nor two letters.
     ``spells``: words that it does not know are spelled in smaller parts."""
@@ -94,8 +94,7 @@ class _Unread(Exception):
     """What is there is not read; the text says what it is, and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     """``file``: the one that holds the whole vocabulary, None where a class reads it of several."""
 
     directory: str
@@ -176,8 +175,7 @@ def _chosen_template(said: Beside, path: str | None) -> tuple[str, str] | str | 
     return None if said.template is None else (said.template, said.template_source)
 
 
-@dataclass(frozen=True, slots=True)
-class _Vocabulary:
+class _Vocabulary(msgspec.Struct, frozen=True):
     """``unknown`` and ``roles`` as the vocabulary itself has them."""
 
     encoder: Encoder

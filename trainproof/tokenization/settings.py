@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import field, fields, replace
 from typing import Any
 
-from trainproof.model.records import dataclass
+import msgspec
+from msgspec.structs import replace
+
 from trainproof.model.tokenizer import Special
 
 from .classes import Declared, declared
@@ -33,8 +34,7 @@ _UNBOUNDED = 10**9
 """Lengths beyond this say that nobody declared one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(msgspec.Struct, frozen=True):
     """A token as the ``tokenizers`` library adds it to a vocabulary, by the names it uses."""
 
     content: str
@@ -45,8 +45,7 @@ class Token:
     single_word: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """How a class of transformers is set up. ``None``: as the class does it."""
 
     do_lower_case: bool = True
@@ -55,8 +54,7 @@ class Options:
     add_prefix_space: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
+class Beside(msgspec.Struct, frozen=True):
     """``roles``: the text of each role's token; ``extra``: special tokens without a role;
     ``added``: tokens beside the vocabulary, with their numbers; ``tokens``: all that are added to
     a vocabulary without any, in the order in which transformers does it.
@@ -67,12 +65,12 @@ class Beside:
     """
 
     found: bool = False
-    roles: Mapping[Special, str] = field(default_factory=dict)
+    roles: Mapping[Special, str] = msgspec.field(default_factory=dict)
     extra: tuple[str, ...] = ()
-    added: Mapping[str, int] = field(default_factory=dict)
+    added: Mapping[str, int] = msgspec.field(default_factory=dict)
     tokens: tuple[Token, ...] = ()
-    declared: Declared = field(default_factory=Declared)
-    options: Options = field(default_factory=Options)
+    declared: Declared = msgspec.field(default_factory=Declared)
+    options: Options = msgspec.field(default_factory=Options)
     add_bos: bool | None = None
     add_eos: bool | None = None
     embedding: int | None = None
@@ -210,7 +208,7 @@ def _as_token(value: Any, special: bool = True) -> Token | None:
 
 def _flags(kind: type[Token | Options], said: Mapping[str, Any]) -> dict[str, bool]:
     """The settings of a kind that are true or false."""
-    named = {one.name: _flag(said.get(one.name)) for one in fields(kind)}
+    named = {name: _flag(said.get(name)) for name in kind.__struct_fields__}
     return {name: value for name, value in named.items() if value is not None}
 
 

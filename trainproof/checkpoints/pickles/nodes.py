@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TypeAlias
 
-from trainproof.model.records import dataclass
+import msgspec
 
 
-@dataclass(slots=True, eq=False)
-class Global:
+class Global(msgspec.Struct, eq=False):
     """An imported name."""
 
     module: str
@@ -20,23 +18,20 @@ class Global:
         return f"{self.module}.{self.name}"
 
 
-@dataclass(slots=True, eq=False)
-class Items:
+class Items(msgspec.Struct, eq=False):
     """A tuple, list, set or frozenset."""
 
     kind: str
-    values: list[Node] = field(default_factory=list)
+    values: list[Node] = msgspec.field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False)
-class Pairs:
+class Pairs(msgspec.Struct, eq=False):
     """A dict: its items in order, duplicates included."""
 
-    values: list[tuple[Node, Node]] = field(default_factory=list)
+    values: list[tuple[Node, Node]] = msgspec.field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False)
-class Call:
+class Call(msgspec.Struct, eq=False):
     """Something that is called when the pickle is loaded, and what is then put into the result.
 
     ``states``: arguments of BUILD. ``items``: appended. ``pairs``: set by key.
@@ -44,20 +39,18 @@ class Call:
 
     function: Node
     arguments: Node
-    states: list[Node] = field(default_factory=list)
-    items: list[Node] = field(default_factory=list)
-    pairs: list[tuple[Node, Node]] = field(default_factory=list)
+    states: list[Node] = msgspec.field(default_factory=list)
+    items: list[Node] = msgspec.field(default_factory=list)
+    pairs: list[tuple[Node, Node]] = msgspec.field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False)
-class Persistent:
+class Persistent(msgspec.Struct, eq=False):
     """A reference to something outside of the pickle: a storage, in torch's files."""
 
     id: Node
 
 
-@dataclass(slots=True, eq=False)
-class Large:
+class Large(msgspec.Struct, eq=False):
     """An integer too long to be a size of anything; ``length`` bytes or digits."""
 
     length: int

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from trainproof.checkpoints.limits import LIMITS, Limits
 from trainproof.checkpoints.source import Damage
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 from trainproof.model.tensors import Defect, DefectCode, GlobalUse, Safety
 
 from .allowlist import classify, loads_weights_only, objects_in, storage_key
@@ -19,8 +20,7 @@ _LONG = "the pickle is longer than the limit"
 _RANK = (Safety.SAFE, Safety.UNKNOWN, Safety.UNSAFE)
 
 
-@dataclass(slots=True)
-class Survey:
+class Survey(msgspec.Struct):
     """Filled one pickle at a time. ``safety`` only ever gets worse.
 
     ``storages``: the keys of all that are mentioned, in objects that are not read as well.
@@ -29,9 +29,9 @@ class Survey:
     limits: Limits = LIMITS
     safety: Safety | None = None
     weights_only: bool | None = None
-    defects: list[Defect] = field(default_factory=list)
-    storages: set[str] = field(default_factory=set)
-    _globals: dict[GlobalUse, None] = field(default_factory=dict)
+    defects: list[Defect] = msgspec.field(default_factory=list)
+    storages: set[str] = msgspec.field(default_factory=set)
+    _globals: dict[GlobalUse, None] = msgspec.field(default_factory=dict)
 
     @property
     def globals(self) -> tuple[GlobalUse, ...]:

@@ -11,10 +11,11 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import msgspec
+
 from trainproof.checkpoints.limits import LIMITS, Limits
 from trainproof.checkpoints.source import Damage
 from trainproof.model.data import FaultCode
-from trainproof.model.records import dataclass
 
 from .nodes import Call, Global, Items, Large, Node, Pairs, Persistent, path_of
 
@@ -30,8 +31,7 @@ EXTENSION = "copyreg.extension"
 """Stands for the module of a global that is named by a number of the loader's registry."""
 
 
-@dataclass(frozen=True, slots=True)
-class Walked:
+class Walked(msgspec.Struct, frozen=True):
     """One pickle, as far as it could be followed.
 
     ``root`` is meaningful only without ``damage``. ``end``: the byte after STOP, or where it

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from trainproof.model.data import Declared, Direction, Role, Split
-from trainproof.model.records import dataclass
 
 from .numbers import HOLE
 
@@ -17,8 +18,7 @@ INFERRED = "text (inferred)"
 """The framework of a log whose dialect was found out from the file alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(msgspec.Struct, frozen=True):
     """A program and a mark that only the shapes of its lines have."""
 
     framework: str

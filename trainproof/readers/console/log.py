@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import field
+
+import msgspec
 
 from trainproof.model.data import Facts, FaultCode, Split
-from trainproof.model.records import dataclass
 from trainproof.readers.sheet import Row, Sheet
 from trainproof.readers.text import FaultLog
 
@@ -68,8 +68,7 @@ PROLOGUE = 20_000
 """Lines before the first record in which they are looked for."""
 
 
-@dataclass(slots=True)
-class _Clock:
+class _Clock(msgspec.Struct):
     """Where the training is. ``inner``: the step counts within the epoch, as has been seen from
     its starting over while the epoch went on. ``begins``: the batches before each epoch, where
     nothing says how many one has. ``per_epoch`` and ``total`` are declared."""
@@ -77,7 +76,7 @@ class _Clock:
     first: int | None = None
     epoch: int = 0
     step: int = -1
-    begins: dict[int, int] = field(default_factory=dict)
+    begins: dict[int, int] = msgspec.field(default_factory=dict)
     inner: bool = False
     per_epoch: int | None = None
     total: int | None = None
@@ -131,8 +130,7 @@ class _Clock:
         return step
 
 
-@dataclass(slots=True)
-class _Loose:
+class _Loose(msgspec.Struct):
     """Occurrences of a tag in lines without a step. ``again``: without progress between them."""
 
     turn: int = -1
@@ -150,45 +148,43 @@ class _Loose:
         return 2 * self.again <= self.places
 
 
-@dataclass(slots=True)
-class _Crash:
+class _Crash(msgspec.Struct):
     """The last traceback. ``line`` is where it stands, ``error`` what was raised."""
 
     line: int = 0
     error: str = ""
 
 
-@dataclass(slots=True)
-class Log:
+class Log(msgspec.Struct):
     """What has been read so far of one file."""
 
     faults: FaultLog
     sheet: Sheet
     wanted: Collection[str] = ()
     records: int = 0
-    crash: _Crash = field(default_factory=_Crash)
-    words: set[str] = field(default_factory=set)
-    _plans: dict[str, Plan | None] = field(default_factory=dict)
+    crash: _Crash = msgspec.field(default_factory=_Crash)
+    words: set[str] = msgspec.field(default_factory=set)
+    _plans: dict[str, Plan | None] = msgspec.field(default_factory=dict)
     _room: int = ROOM
-    _recent: list[tuple[Plan, re.Pattern[str]]] = field(default_factory=list)
-    _clock: _Clock = field(default_factory=_Clock)
+    _recent: list[tuple[Plan, re.Pattern[str]]] = msgspec.field(default_factory=list)
+    _clock: _Clock = msgspec.field(default_factory=_Clock)
     _epoch: float | None = None
     _step: int | None = None
-    _stepped: set[str] = field(default_factory=set)
+    _stepped: set[str] = msgspec.field(default_factory=set)
     _bar_total: int | None = None
-    _repeated: dict[str, float] = field(default_factory=dict)
+    _repeated: dict[str, float] = msgspec.field(default_factory=dict)
     _turn: int = 0
-    _places: set[tuple[float | None, int | None]] = field(default_factory=set)
+    _places: set[tuple[float | None, int | None]] = msgspec.field(default_factory=set)
     _placed: bool = False
-    _loose: dict[str, _Loose] = field(default_factory=dict)
-    _tight: set[str] = field(default_factory=set)
-    _rows: list[Row] = field(default_factory=list)
-    _lines: list[int] = field(default_factory=list)
+    _loose: dict[str, _Loose] = msgspec.field(default_factory=dict)
+    _tight: set[str] = msgspec.field(default_factory=set)
+    _rows: list[Row] = msgspec.field(default_factory=list)
+    _lines: list[int] = msgspec.field(default_factory=list)
     _state: tuple[object, ...] = ()
-    _frameworks: dict[str, int] = field(default_factory=dict)
+    _frameworks: dict[str, int] = msgspec.field(default_factory=dict)
     _fitted: tuple[int, int] = (-1, -1)
-    _tables: Tables = field(default_factory=Tables)
-    _idle: set[str] = field(default_factory=set)
+    _tables: Tables = msgspec.field(default_factory=Tables)
+    _idle: set[str] = msgspec.field(default_factory=set)
     _begun: int = 0
     _heading: tuple[str, int] | None = None
     _numbered: tuple[float | None, int] | None = None

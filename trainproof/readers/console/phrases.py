@@ -9,15 +9,15 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
-from trainproof.model.records import dataclass
+import msgspec
+
 from trainproof.readers.names import split_of
 
 MAX_JSON = 4096
 """Characters of one event of MLPerf."""
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(msgspec.Struct, frozen=True):
     """``said`` is replaced by ``meant`` in lines that hold the mark."""
 
     mark: str

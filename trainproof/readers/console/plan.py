@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
 
+import msgspec
+
 from trainproof.model.data import Axis, Role, Scope, Split
-from trainproof.model.records import dataclass
 from trainproof.readers.names import SPLITS, axis_rank, classify, split_of, word_set
 
 from .dialects import NAMES, PRIVATE, STEP_NAMES, framework_of
@@ -111,8 +111,7 @@ class Kind(StrEnum):
     PLACE = "place"  # a step, of so many; what was measured there follows in lines of its own
 
 
-@dataclass(frozen=True, slots=True)
-class Counter:
+class Counter(msgspec.Struct, frozen=True):
     """A number that says where the training is: position of it and of its total in the line."""
 
     at: int
@@ -122,8 +121,7 @@ class Counter:
     inner: bool = False
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(msgspec.Struct):
     """What the numbers of all lines of one shape are.
 
     ``columns``: tags and the positions of their numbers. ``ratios``: positions of totals by which
@@ -167,22 +165,20 @@ def plan_of(pieces: Sequence[str], wanted: Collection[str] = ()) -> Plan | None:
     return _Parser(texts, shape, wanted).plan()
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
+class _Key(msgspec.Struct, frozen=True):
     name: str
     explicit: bool
 
 
-@dataclass(slots=True)
-class _Parser:
+class _Parser(msgspec.Struct):
     texts: Sequence[str]
     shape: str
     wanted: Collection[str]
     split: str | None = None
-    columns: dict[str, int] = field(default_factory=dict)
-    roles: set[Role] = field(default_factory=set)
-    counters: list[Counter] = field(default_factory=list)
-    ratio: dict[int, int] = field(default_factory=dict)
+    columns: dict[str, int] = msgspec.field(default_factory=dict)
+    roles: set[Role] = msgspec.field(default_factory=set)
+    counters: list[Counter] = msgspec.field(default_factory=list)
+    ratio: dict[int, int] = msgspec.field(default_factory=dict)
     lead: Split | None = None
     batches: bool = False
     bar: bool = False

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import field
 
-from trainproof.model.records import dataclass
+import msgspec
+
 from trainproof.readers.names import split_of
 
 MAX_ROWS = 200
@@ -77,8 +77,7 @@ MEASURES = {
 }
 
 
-@dataclass(slots=True)
-class Tables:
+class Tables(msgspec.Struct):
     """What has been seen of the tables of one log. ``passing``: the last line is of no table, and
     neither begins one nor is within one. ``begun``: how often other names than before came up."""
 
@@ -87,9 +86,9 @@ class Tables:
     _box: dict[str, str] | None = None
     _section: str = ""
     _patience: int = 0
-    _names: Sequence[str] = field(default_factory=list)
-    _measures: Sequence[str] = field(default_factory=list)
-    _columns: Sequence[str] = field(default_factory=list)
+    _names: Sequence[str] = msgspec.field(default_factory=list)
+    _measures: Sequence[str] = msgspec.field(default_factory=list)
+    _columns: Sequence[str] = msgspec.field(default_factory=list)
 
     def line(self, text: str) -> str:
         """What the line says with the names of its table, nothing while a box is open; the line

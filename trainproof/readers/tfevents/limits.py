@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from trainproof.model.records import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """Beyond any of these the reader stops with a fatal ``TOO_LARGE``.
 
     ``record``: payload bytes of one record; a graph definition is one record and can be large.
@@ -20,8 +19,7 @@ class Limits:
     points: int = 20_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Tuning:
+class Tuning(msgspec.Struct, frozen=True):
     """Where one way of decoding gives over to another. No result depends on it.
 
     ``block``: bytes read at a time. ``small``: size of file below which arrays cost more than

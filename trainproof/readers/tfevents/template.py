@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import google_crc32c
+import msgspec
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from trainproof.model.data import Floats, Ints
-from trainproof.model.records import dataclass
 
 from .bulkcrc import U32s, change, mask_all
 from .event import STEP, WALL_TIME, Event, decode_event
@@ -34,8 +34,7 @@ _MAX_FORMS = 16
 _STEP_KEY = HEADER + STEP_KEY_AT
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(msgspec.Struct, frozen=True):
     """``count`` records of one length at one distance, in a buffer that is not copied."""
 
     buffer: bytes | NDArray[np.uint8]
@@ -64,8 +63,7 @@ class Word(NamedTuple):
     value: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Numbers:
+class Numbers(msgspec.Struct, frozen=True, eq=False):
     """What differs between rows. ``steps`` is raw: the varint's bytes as a number, (n,)."""
 
     walls: Floats

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 
-from trainproof.model.records import dataclass
+import msgspec
 
 from .wire import BYTES, FIXED32, FIXED64, VARINT, Malformed, fields, key, varint
 
@@ -16,8 +16,7 @@ _SHAPE = key(2, BYTES)
 _CONTENT = key(4, BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class DType:
+class DType(msgspec.Struct, frozen=True):
     """A numeric type: the struct code and width of its bytes, its ``*_val`` field.
 
     ``kind``: the wire type of one value of that field; they may also be packed.
@@ -51,8 +50,7 @@ _DTYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(msgspec.Struct, frozen=True):
     """A value and, where its bytes are a plain float, their place and numpy type."""
 
     value: float
