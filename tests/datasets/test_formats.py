@@ -350,6 +350,7 @@ def test_how_much_of_all_files_has_been_read_is_told_on_the_way(tmp_path: Path) 
     [
         ("a.jsonl", b"version https://git-lfs.github.com/spec/v1\noid", "a Git LFS pointer: git"),
         ("a.parquet", b"version https://git-lfs.github.com/spec/v1\noid", "a Git LFS pointer: git"),
+        ("a.jsonl", b"PK\x03\x04\x14\x00", "a ZIP archive: what is in it can be read once"),
         ("a.txt", b"version https://git-lfs.github.com/spec/v1\noid", "a Git LFS pointer: git"),
         ("a.jsonl", b"<!DOCTYPE html><html>404</html>", "a page of HTML or XML, and no rows: "),
         ("a.csv", b"\xef\xbb\xbf\n <html>\n", "a page of HTML or XML, and no rows: "),
@@ -375,3 +376,51 @@ def test_what_lies_in_the_place_of_rows_is_named(
 
 def test_pages_may_be_what_a_text_is_of(tmp_path: Path) -> None:
     assert measured(write(tmp_path / "a.txt", "<!DOCTYPE html>\n<p>one</p>\n")).rows == 2
+
+
+def test_an_object_of_lists_holds_columns(tmp_path: Path) -> None:
+    columns = {"text": ["one", "two", "three"], "label": [0, 1, 0]}
+    found = measured(write(tmp_path / "a.json", json.dumps(columns)))
+    assert (found.rows, found.shapes) == (3, {Shape.TEXT: 3})
+    assert found.fields[0].first["string"].line is None
+    for record in ({"tokens": ["a", "b"], "tags": [0, 1]}, {"text": ["a"], "n": [1]}):
+        assert measured(write(tmp_path / "b.json", json.dumps(record))).rows == 1
+    several = json.dumps(columns, indent=1) + json.dumps(columns, indent=1)
+    assert measured(write(tmp_path / "c.json", several)).rows == 2
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"text": {"0": "one", "1": "two"}, "label": {"0": 0, "1": 1}},
+        {"0": {"text": "one"}, "1": {"text": "two"}},
+        {"columns": ["text"], "index": [0, 1], "data": [["one"], ["two"]]},
+    ],
+)
+def test_a_table_that_is_keyed_by_numbers_is_named(tmp_path: Path, table: object) -> None:
+    found = inspected(write(tmp_path / "a.json", json.dumps(table)))
+    (fault,) = found.faults
+    assert found.subject is None
+    assert fault.detail.startswith("a table by number of row or column, as to_json of pandas")
+
+
+def test_a_record_of_two_objects_is_no_table(tmp_path: Path) -> None:
+    pair = {name: {"role": "assistant", "content": name} for name in ("chosen", "rejected")}
+    assert measured(write(tmp_path / "a.json", json.dumps(pair))).shapes == {Shape.PREFERENCE: 1}
+
+
+@pytest.mark.parametrize(
+    ("rows", "odd"),
+    [
+        ('1,"one, ""two"""\n2,"three\nfour"\n3,it\'s 5" wide\n', []),
+        ('1,"one\n2,"two"\n3,three\n', [2]),
+        ('1,"one" two\n2,two\n', [2]),
+        ('1,one\n2,"two\n', [3]),
+    ],
+)
+def test_quotation_marks_that_do_not_pair_are_told(
+    tmp_path: Path, rows: str, odd: list[int]
+) -> None:
+    found = measured(write(tmp_path / "a.csv", f"id,text\n{rows}"))
+    assert counts(found) == ({"quotes": 1} if odd else {})
+    assert not odd or lines(found, Issue.QUOTES) == odd

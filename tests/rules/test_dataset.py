@@ -65,6 +65,7 @@ def labels(**parts: Any) -> Labels:
         ("TP-PRE-MALFORMED-JSONL", Issue.NOT_OBJECT, Level.FAIL, ""),
         ("TP-PRE-MALFORMED-JSONL", Issue.ENCODING, Level.FAIL, ""),
         ("TP-PRE-MALFORMED-JSONL", Issue.ARITY, Level.WARN, "lenient"),
+        ("TP-PRE-MALFORMED-JSONL", Issue.QUOTES, Level.WARN, "lenient"),
         ("TP-PRE-MALFORMED-JSONL", Issue.TOO_LONG, Level.WARN, "lenient"),
         ("TP-PRE-MALFORMED-JSONL", Issue.NOT_A_NUMBER, Level.WARN, "lenient"),
         ("TP-PRE-EMPTY-TEXT", Issue.EMPTY_TEXT, Level.FAIL, ""),

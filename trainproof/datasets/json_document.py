@@ -19,6 +19,12 @@ from .json_lines import spelling, whole
 from .rows import MAX_LINE, Item, Unusable
 
 _CHUNK = 1 << 20
+_SEQUENCES = frozenset({"input_ids", "tokens", "words", "labels", "messages"})
+"""Names of lists that are one row each."""
+_NO_ROWS = (
+    "a table by number of row or column, as to_json of pandas writes it: orient='records' with"
+    " lines=True writes rows"
+)
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -47,7 +53,7 @@ def _records(text: _Text, artifact: str) -> Iterator[Item]:
         if first == "[":
             found = _elements(text)
         elif first == "{":
-            found = _members(text)
+            found = _members(text, artifact, not rows)
         else:
             found = iter((_row(text.line, text.value(), text),))
         for item in found:
@@ -66,8 +72,9 @@ def _elements(text: _Text) -> Iterator[Item]:
     text.expect("]")
 
 
-def _members(text: _Text) -> Iterator[Item]:
-    """The lists of objects in an object; one without any is a record itself."""
+def _members(text: _Text, artifact: str, first: bool) -> Iterator[Item]:
+    """The lists of objects in an object; one without any is a record itself, or a table where it
+    is all that there is."""
     line, others, listed, size = text.line, dict[str, Any](), False, 0
     text.expect("{")
     while text.peek() != "}":
@@ -85,8 +92,36 @@ def _members(text: _Text) -> Iterator[Item]:
         if text.peek() != "}":
             text.expect(",")
     text.expect("}")
-    if not listed and others:
-        yield _row(line, others, text)
+    if listed or not others:
+        return
+    table = _table(others, artifact) if first and not text.peek() else None
+    yield from (_row(line, others, text),) if table is None else table
+
+
+def _table(value: dict[str, Any], artifact: str) -> Iterator[Item] | None:
+    """The rows of an object that holds columns; a fault for one that is keyed by numbers of rows,
+    as pandas writes it by default; None for a record."""
+    if value.keys().isdisjoint(_SEQUENCES) and _are_columns(list(value.values())):
+        columns = zip(*value.values(), strict=True)
+        return ((None, dict(zip(value, cells, strict=True)), ()) for cells in columns)
+    if value.keys() == {"columns", "index", "data"} or _is_numbered(value):
+        return iter((Fault(FaultCode.CORRUPT, artifact, _NO_ROWS, fatal=True),))
+    return None
+
+
+def _are_columns(values: list[Any]) -> bool:
+    """Whether all are lists of one length. ``datasets`` takes such an object for columns."""
+    sizes = {len(one) if isinstance(one, list) else 0 for one in values}
+    return len(sizes) == 1 and min(sizes) > 1
+
+
+def _is_numbered(value: dict[str, Any]) -> bool:
+    """Rows by number, or columns of cells by number."""
+    inner = list(value.values())
+    if not all(isinstance(one, dict) for one in inner):
+        return False
+    by_row = len(inner) > 1 and all(map(str.isdecimal, value))
+    return by_row or all(len(one) > 1 and all(map(str.isdecimal, one)) for one in inner)
 
 
 def _is_turns(key: object) -> bool:

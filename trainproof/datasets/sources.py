@@ -196,6 +196,8 @@ def _strange(source: Source, form: Form) -> str:
         head = stream.read(_HEAD)
     if head.startswith(b"version https://git-lfs"):
         return "a Git LFS pointer: git lfs pull gets the file"
+    if form not in (Form.TEXT, Form.PARQUET) and head.startswith(b"PK\x03\x04"):
+        return "a ZIP archive: what is in it can be read once it is unpacked"
     if form is not Form.TEXT and _PAGE.match(head):
         return "a page of HTML or XML, and no rows: what the server answered in the file's place"
     if form not in (Form.PARQUET, Form.ARROW) and head.startswith((b"\xff\xfe", b"\xfe\xff")):

@@ -25,9 +25,11 @@ def delimited(stream: BinaryIO, tabs: bool) -> Iterator[Item]:
     """A row for each record below the header; one with another number of fields is none."""
     csv.field_size_limit(MAX_LINE)
     bad: set[int] = set()
-    text = _text(stream, bad)
+    raw: list[str] = []
+    text = _text(stream, bad, raw)
     head = next(text, "")
-    reader = csv.reader(chain((head,), text), delimiter="\t" if tabs else _delimiter(head))
+    delimiter = "\t" if tabs else _delimiter(head)
+    reader = csv.reader(chain((head,), text), delimiter=delimiter)
     names: list[str] = []
     for line, values in _records(reader):
         if values is None:
@@ -35,11 +37,25 @@ def delimited(stream: BinaryIO, tabs: bool) -> Iterator[Item]:
         elif not names:
             names = values
         elif len(values) == len(names):
-            issues = (Issue.ENCODING,) if bad else ()
+            issues: tuple[Issue, ...] = (Issue.ENCODING,) if bad else ()
+            if not _is_quoted_well(raw, delimiter):
+                issues = (*issues, Issue.QUOTES)
             yield line, dict(zip(names, values, strict=True)), issues
         elif values:
             yield Unusable(line, Issue.ARITY)
         bad.clear()
+        raw.clear()
+
+
+def _is_quoted_well(raw: list[str], delimiter: str) -> bool:
+    """Whether a strict reader takes the lines of a record. Others drop a quotation mark in the
+    middle of a field, and one that is not closed takes rows into its field up to the next."""
+    if not any('"' in line for line in raw):
+        return True
+    try:
+        return len(list(csv.reader(raw, delimiter=delimiter, strict=True))) == 1
+    except csv.Error:
+        return False
 
 
 class _Reader(Protocol):
@@ -68,8 +84,8 @@ def _delimiter(head: str) -> str:
     return max(_DELIMITERS, key=head.count)
 
 
-def _text(stream: BinaryIO, bad: set[int]) -> Iterator[str]:
-    """Lines as text; those that are not UTF-8 are told in ``bad``.
+def _text(stream: BinaryIO, bad: set[int], raw: list[str]) -> Iterator[str]:
+    """Lines as text, which are added to ``raw``; those that are not UTF-8 are told in ``bad``.
 
     Where the first holds a carriage return, lines end with it, as the Macintosh wrote them.
     """
@@ -79,7 +95,9 @@ def _text(stream: BinaryIO, bad: set[int]) -> Iterator[str]:
         if issues or line is None:
             bad.add(number)
         returns = returns or (number == 1 and _RETURN.search(text) is not None)
-        yield from _RETURN.split(text) if returns else (text,)
+        for one in _RETURN.split(text) if returns else (text,):
+            raw.append(one)
+            yield one
 
 
 def columnar(stream: BinaryIO, artifact: str, arrow: bool) -> Iterator[Item]:

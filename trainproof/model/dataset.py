@@ -31,6 +31,7 @@ class Issue(StrEnum):
     ENCODING = "encoding"
     TOO_LONG = "too-long"
     ARITY = "arity"
+    QUOTES = "quotes"
 
     EMPTY_TEXT = "empty-text"
     EMPTY_ANSWER = "empty-answer"

@@ -63,6 +63,8 @@ _FIRST = "First at {places}."
             "A byte order mark at the beginning is no part of the first row.",
             "NaN and Infinity, which many parsers take, are a warning.",
             "A table row with another number of fields is a warning: some loaders fill it up.",
+            "So is one whose quotation marks do not pair: most loaders take it, and with a mark"
+            " that is not closed the rows up to the next one.",
         ),
         references=("RFC 8259", "jsonlines.org"),
     ),
@@ -83,10 +85,11 @@ _MALFORMED = {
     Issue.NOT_OBJECT: "are valid JSON and not an object: they have no fields",
     Issue.ENCODING: "are not valid UTF-8",
     Issue.ARITY: "have another number of fields than the header",
+    Issue.QUOTES: "have text after a closing quotation mark, or one that is never closed",
     Issue.TOO_LONG: "are longer or deeper than what is read",
     Issue.NOT_A_NUMBER: "hold NaN or Infinity, which is no JSON: strict parsers refuse it",
 }
-_LENIENT = dict.fromkeys((Issue.ARITY, Issue.TOO_LONG, Issue.NOT_A_NUMBER), "lenient")
+_LENIENT = dict.fromkeys((Issue.ARITY, Issue.QUOTES, Issue.TOO_LONG, Issue.NOT_A_NUMBER), "lenient")
 
 
 @rule(
