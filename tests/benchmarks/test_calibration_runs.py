@@ -265,7 +265,10 @@ def test_a_sum_of_micro_batches_is_judged_against_the_training_without(tmp_path:
 def test_checkpoints_are_judged_where_the_fault_is_there(tmp_path: Path, name: str) -> None:
     control = run_healthy(tmp_path, Case("adapter", 1))
     run = run_faulty(tmp_path, control, name)
-    assert judging.judge(tmp_path, [control, run])[run.case.path].at("FAIL")
+    fired = judging.judge(tmp_path, [control, run])[run.case.path].fired
+    # nothing beside an adapter tells whether it was trained
+    level = "WARN" if name == "adapter-cut" else "FAIL"
+    assert level in {fired[id] for id in fired if id.startswith("TP-CKPT-")}
 
 
 def test_a_sample_is_what_a_smaller_measurement_would_have_made(tmp_path: Path) -> None:
