@@ -17,7 +17,6 @@ from trainproof.rules.statistics import (
     block_edges,
     block_medians,
     counting_error,
-    course,
     curvature_noise,
     deviation,
     equal_parts,
@@ -39,6 +38,7 @@ from trainproof.rules.statistics import (
     stretches,
     tail_of,
     theil_sen,
+    trend,
     wander,
     widths,
 )
@@ -260,8 +260,8 @@ def test_parts_of_a_count_differ_by_one_at_most() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 19, 60, 100, 500])
-def test_a_course_is_the_part_of_a_profile_without_the_noise(count: int) -> None:
-    seen, whole = course(normal(count)), measure(normal(count))
+def test_a_trend_is_the_part_of_a_profile_without_the_noise(count: int) -> None:
+    seen, whole = trend(normal(count)), measure(normal(count))
     assert seen.medians.tolist() == whole.medians.tolist()
     assert (seen.edges, seen.first, seen.last) == (whole.edges, whole.first, whole.last)
     assert (seen.p_fall, seen.p_rise) == (whole.p_fall, whole.p_rise)

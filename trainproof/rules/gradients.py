@@ -19,7 +19,6 @@ from .statistics import (
     NORMAL_MAD,
     Mask,
     block_medians,
-    course,
     deviation,
     equal_parts,
     measure,
@@ -30,6 +29,7 @@ from .statistics import (
     shared_steps,
     stretches,
     tail_of,
+    trend,
     widths,
 )
 
@@ -352,7 +352,7 @@ def gradient_growth(
     if highest < min(least, slow) * lowest:
         return Clean(measured)
     logs = np.log(values)
-    seen = course(logs)
+    seen = trend(logs)
     growth = seen.last - seen.first
     measured |= {
         "first": float(np.exp(seen.first)),

@@ -43,7 +43,7 @@ _EXACT = 60
 def once_per_series(function: Callable[[Series], T]) -> Callable[[Series], T]:
     """Share what several rules need to know of one series, for as long as the series lives.
 
-    The result must not refer to the series. Overflow is silent: it ends in NaN or infinity.
+    The result must not refer to the series.
     """
     memory: WeakKeyDictionary[Series, T] = WeakKeyDictionary()
 
@@ -52,8 +52,7 @@ def once_per_series(function: Callable[[Series], T]) -> Callable[[Series], T]:
         try:
             return memory[series]
         except KeyError:
-            with np.errstate(all="ignore"):
-                result = memory[series] = function(series)
+            result = memory[series] = function(series)
             return result
 
     return remembered
@@ -428,15 +427,16 @@ class Profile(msgspec.Struct, frozen=True, eq=False):
 
 @once_per_series
 def profile(series: Series) -> Profile:
-    """The profile of a series of finite values."""
-    return measure(series.values)
+    """The profile of a series of finite values. Overflow is silent: it ends in NaN or infinity."""
+    with np.errstate(all="ignore"):
+        return measure(series.values)
 
 
 FEW = 4 * LEAST_WIDTH
 """Below this many points the ends are medians of three and the noise is from curvature."""
 
 
-class Course(msgspec.Struct, frozen=True, eq=False):
+class Trend(msgspec.Struct, frozen=True, eq=False):
     """The part of a ``Profile`` that is measured without the noise: levels and their trend."""
 
     edges: tuple[int, ...]
@@ -447,7 +447,7 @@ class Course(msgspec.Struct, frozen=True, eq=False):
     p_rise: float
 
 
-def course(values: Floats) -> Course:
+def trend(values: Floats) -> Trend:
     """``values``: finite, at least one."""
     count = len(values)
     edges = block_edges(count)
@@ -458,13 +458,13 @@ def course(values: Floats) -> Course:
         first, last = float(medians[0]), float(medians[-1])
     ranked = medians if len(medians) == MOST_BLOCKS else values
     s, n = kendall(ranked), len(ranked)
-    return Course(edges, medians, first, last, falling_p(s, n), falling_p(-s, n))
+    return Trend(edges, medians, first, last, falling_p(s, n), falling_p(-s, n))
 
 
 def measure(values: Floats) -> Profile:
     """``values``: finite, at least one."""
     count = len(values)
-    seen = course(values)
+    seen = trend(values)
     medians = seen.medians
     if count < FEW:
         sigma, rho, width = curvature_noise(values), 0.0, 3.0
@@ -671,6 +671,6 @@ def not_a_loss(values: Floats) -> str | None:
         return None
     if finite.min() >= 16 and bool(np.all(np.frexp(finite)[0] == 0.5)):
         return "a loss scale (every value is a power of two)"
-    if bool(np.all(np.diff(finite) > 0)):
+    if bool((finite[1:] > finite[:-1]).all()):
         return "a counter (every value is a greater integer)"
     return None
