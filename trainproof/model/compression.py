@@ -21,14 +21,19 @@ MAGIC: Mapping[Method, re.Pattern[bytes]] = {
     Method.ZSTD: re.compile(rb"\x28\xb5\x2f\xfd"),  # RFC 8878
 }
 
+_ANY = re.compile(b"|".join(magic.pattern for magic in MAGIC.values()))
+
 _SUFFIX = re.compile(r"(?<=[^/])\.(?:gz|bz2|xz|zst)$", re.IGNORECASE)
+_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
 
 def method_of(head: bytes) -> Method | None:
     """How a file with these first bytes is compressed."""
+    if not _ANY.match(head):
+        return None
     return next((method for method, magic in MAGIC.items() if magic.match(head)), None)
 
 
 def bare(path: str) -> str:
     """The path without the suffix that a compressor added: ``train.log`` for ``train.log.gz``."""
-    return _SUFFIX.sub("", path)
+    return _SUFFIX.sub("", path) if path[-4:].lower().endswith(_SUFFIXES) else path

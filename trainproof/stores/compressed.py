@@ -93,10 +93,11 @@ def decompressed(stream: BinaryIO, path: str, limits: Limits = LIMITS) -> Binary
     """
     try:
         method = method_of(stream.read(16))
+        if method is None:
+            stream.seek(0)  # within its buffer: nothing is read twice
+            return stream
         size = stream.seek(0, os.SEEK_END)
         stream.seek(0)
-        if method is None:
-            return stream
         if missing := unsupported(method):
             raise StoreError(path, missing)
         return cast(BinaryIO, Decompressed(stream, method, limits.budget(size)))

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from trainproof.model.artifact import Content
 
 from .interface import Entry, Passed, StoreError
-from .regular import open_below, open_regular, reason
+from .regular import open_below, open_regular, reason, resolved
 from .selection import PASSED_OVER, Selection
 
 BY_HASH = re.compile(
@@ -38,8 +38,7 @@ class LocalStore:
         exclude: Sequence[str] = (),
     ) -> None:
         try:
-            mode = os.stat(root).st_mode
-            self._base = os.path.realpath(root, strict=True)
+            mode, self._base = resolved(root)
         except (OSError, ValueError) as error:
             raise StoreError(root, reason(error)) from error
         self._only = None if stat.S_ISDIR(mode) else os.path.basename(os.path.normpath(root))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 from typing import BinaryIO
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PLACE = getattr(os, "O_PATH", 0)
+"""Opens the name and not the file: needs no permission and waits for nobody. Linux only."""
+_DIRECTORY = _PLACE | os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def open_regular(name: str, dir_fd: int | None = None) -> BinaryIO:
@@ -21,7 +24,8 @@ def open_regular(name: str, dir_fd: int | None = None) -> BinaryIO:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
-        return open(descriptor, "rb")
+        # open() would ask whether it is a terminal
+        return io.BufferedReader(io.FileIO(descriptor))
     except BaseException:
         os.close(descriptor)
         raise
@@ -35,7 +39,7 @@ def open_below(base: str, path: str) -> BinaryIO:
     """
     full = os.path.join(base, path)
     stream = open_regular(full)
-    if _opened(stream) == full:
+    if _opened(stream.fileno()) == full:
         return stream
     stream.close()
     *directories, name = path.split("/")
@@ -50,12 +54,26 @@ def open_below(base: str, path: str) -> BinaryIO:
         os.close(descriptor)
 
 
-def _opened(stream: BinaryIO) -> str | None:
-    """Where the kernel found the file: one call, against two for each directory on the way."""
+def resolved(path: str) -> tuple[int, str]:
+    """The mode of what a path leads to, and its path without links. Raises OSError, ValueError."""
+    if not _PLACE:
+        return os.stat(path).st_mode, os.path.realpath(path, strict=True)
+    descriptor = os.open(path, _PLACE | os.O_CLOEXEC)
     try:
-        return os.readlink(f"/proc/self/fd/{stream.fileno()}")
+        mode, real = os.fstat(descriptor).st_mode, _opened(descriptor)
+    finally:
+        os.close(descriptor)
+    return mode, real or os.path.realpath(path, strict=True)
+
+
+def _opened(descriptor: int) -> str | None:
+    """Where the kernel found a file: one call, against two for each directory on the way. None
+    where it does not tell, or the file has no place."""
+    try:
+        place = os.readlink(f"/proc/self/fd/{descriptor}")
     except OSError:  # not Linux
         return None
+    return place if place[:1] == "/" else None
 
 
 def reason(error: Exception) -> str:
