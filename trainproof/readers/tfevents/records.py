@@ -4,35 +4,46 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import google_crc32c
 
-from .event import STEP, WALL_TIME, Event, decode_event
-from .framing import FOOTER, HEADER, MASK_DELTA, length_crc, payload_end, verify_payload
+from .event import STEP, Event, decode_event
+from .framing import FOOTER, HEADER, MASK_DELTA, payload_end, verify_payload
 from .limits import Limits
 from .points import Points
-from .wire import Malformed, signed, varint
+from .wire import signed, varint
 
 WALL_AT = 1
 STEP_KEY_AT = 9
 STEP_AT = 10
 """Offsets in a payload that begins as every writer begins it: wall time, then step."""
 
-_start = struct.Struct("<QIBdBB").unpack_from
-_START = 23
-"""A record up to the first byte of its step: length and checksum, key and wall time, key and
-step."""
-_foot = struct.Struct("<I").unpack_from
-_float = struct.Struct("<f").unpack_from
 _crc = google_crc32c.value
 
-_FLOAT = 4
+_KEY = HEADER + WALL_AT
+"""Bytes of a record up to its wall time: length and checksum, and the key of the wall time."""
+_DOUBLE, _FLOAT = 8, 4
 _MAX_LAYOUT = 1024
 _MAX_LAYOUTS = 8192
 
 Appends = tuple[Callable[[int], None], Callable[[float], None], Callable[[float], None]]
-Layouts = dict[bytes, Appends]
-_NO_LAYOUTS: tuple[int, Layouts] = (_FLOAT, {})
+Unpack = Callable[[bytes, int], tuple[Any, ...]]
+
+
+class Form(NamedTuple):
+    """Records of ``size`` bytes whose numbers stand at the same places.
+
+    ``unpack``: see ``_unpacker``. ``width``: bytes of the step. ``step_key``: what stands before
+    it. ``layouts``: bytes around the float -> where its points go.
+    """
+
+    unpack: Unpack
+    size: int
+    width: int
+    step_key: int | bytes
+    layouts: dict[bytes, Appends]
 
 
 class RecordDecoder:
@@ -46,9 +57,10 @@ class RecordDecoder:
     def __init__(self, points: Points, limits: Limits) -> None:
         self._points = points
         self._limits = limits
-        self._length_crcs: dict[int, int] = {}
-        # Bytes after the step -> how many of them the float and its successors are, layouts.
-        self._layouts: dict[int, tuple[int, Layouts]] = {}
+        # the first ``_KEY`` bytes of a record -> the form of the last one that began so
+        self._forms: dict[bytes, Form] = {}
+        # these bytes, the width of the step, the bytes behind the float -> the form
+        self._known_forms: dict[tuple[bytes, int, int], Form] = {}
         self._room = _MAX_LAYOUTS
 
     def advance(self, data: bytes, at: int, stop: int) -> int:
@@ -73,35 +85,28 @@ class RecordDecoder:
         Decides nothing: whatever is out of the ordinary is left to ``_any``. One flat loop
         without calls, since everything in it is paid per record.
         """
-        last_end = len(data) - FOOTER
-        stop = min(stop, len(data) - _START + 1)
-        length_crcs, layouts = self._length_crcs, self._layouts
-        while at < stop:
-            length, stored, wall_key, wall, step_key, step = _start(data, at)
-            end = at + HEADER + length
-            if length_crcs.get(length) != stored or end > last_end:
+        form_of, crc_of, last_end = self._forms.get, _crc, len(data)
+        while at < stop and (form := form_of(data[at : at + _KEY])) is not None:
+            unpack, size, width, key, layouts = form
+            after = at + size
+            if after > last_end:
                 break
-            crc = _crc(data[at + HEADER : end])
-            if ((crc >> 15 | crc << 17) + MASK_DELTA) & 0xFFFFFFFF != _foot(data, end)[0]:
+            wall, step_key, step, before, value, behind, stored = unpack(data, at)
+            appends = layouts.get(before + behind)
+            if appends is None or step_key != key or (width == 1 and step > 127):
                 break
-            body = at + _START
-            if step_key != STEP:
-                step, body = 0, at + HEADER + STEP_KEY_AT
-            elif step > 127 > data[body]:
-                step += (data[body] - 1) << 7
-                body += 1
-            elif step > 127:
-                step, body = _long_step(data, body - 1)
-            tail, appends = layouts.get(end - body, _NO_LAYOUTS)
-            value_at = end - tail
-            known = appends.get(data[body:value_at] + data[value_at + _FLOAT : end])
-            if known is None or wall_key != WALL_TIME:
+            if width == 2 and step & 0x8080 == 0x80:
+                step = step & 0x7F | step >> 8 << 7
+            elif width != 1 and (step := _step(step)) is None:
                 break
-            add_step, add_wall, add_value = known
+            crc = crc_of(data[at + HEADER : after - FOOTER])
+            if ((crc >> 15 | crc << 17) + MASK_DELTA) & 0xFFFFFFFF != stored:
+                break
+            add_step, add_wall, add_value = appends
             add_step(step)
             add_wall(wall)
-            add_value(_float(data, value_at)[0])
-            at = end + FOOTER
+            add_value(value)
+            at = after
         return at
 
     def _any(self, data: bytes, at: int) -> int:
@@ -122,18 +127,37 @@ class RecordDecoder:
     def _remember(self, data: bytes, start: int, end: int, event: Event) -> None:
         """Keep the layout of a payload with one float, while there is room."""
         body = varint(data, start + STEP_AT)[1] if event.step_at > 0 else start + STEP_KEY_AT
-        one = event.scalars[0]
-        size, tail = end - body, end - one.at
-        if size > _MAX_LAYOUT or not self._room:
+        if end - body > _MAX_LAYOUT or not self._room:
             return
         self._room -= 1
-        self._length_crcs[end - start] = length_crc(end - start)
-        if self._layouts.get(size, _NO_LAYOUTS)[0] != tail or size not in self._layouts:
-            self._layouts[size] = tail, {}
+        width = body - start - STEP_AT if event.step_at > 0 else 0
+        one = event.scalars[0]
+        behind = one.at + _FLOAT
+        at = start - HEADER
+        form = self._form(data[at : at + _KEY], end + FOOTER - at, width, end - behind)
         mine = self._points.of(one.tag)
-        around = data[body : one.at] + data[one.at + _FLOAT : end]
         appends = mine.steps.append, mine.walls.append, mine.values.append
-        self._layouts[size][1][around] = appends
+        form.layouts[data[body : one.at] + data[behind:end]] = appends
+
+    def _form(self, key: bytes, size: int, width: int, behind: int) -> Form:
+        """The form of such records, which is new if it was not seen before, for the next ones."""
+        form = self._known_forms.get((key, width, behind))
+        if form is None:
+            step_key = STEP if width else b""
+            form = Form(_unpacker(size, width, behind), size, width, step_key, {})
+            self._known_forms[key, width, behind] = form
+        self._forms[key] = form
+        return form
+
+
+@lru_cache(maxsize=1024)
+def _unpacker(size: int, width: int, behind: int) -> Unpack:
+    """Takes a record apart: wall time, key of the step, step, bytes before the float, float, bytes
+    behind it, checksum. A step of one or two bytes becomes a number; it is not decoded."""
+    step_key = "B" if width else "0s"
+    step = {1: "B", 2: "H"}.get(width, f"{width}s")
+    before = size - _KEY - _DOUBLE - bool(width) - width - _FLOAT - behind - FOOTER
+    return struct.Struct(f"<{_KEY}xd{step_key}{step}{before}sf{behind}sI").unpack_from
 
 
 def _one_float(event: Event, start: int) -> bool:
@@ -147,11 +171,12 @@ def _one_float(event: Event, start: int) -> bool:
     )
 
 
-def _long_step(data: bytes, at: int) -> tuple[int, int]:
-    """A step of three bytes or more and the index after it; ``len(data)``, where no layout
-    ends, if it is no varint."""
-    try:
-        step, after = varint(data, at)
-    except (Malformed, IndexError):
-        return 0, len(data)
-    return signed(step), after
+def _step(raw: bytes | int) -> int | None:
+    """The step that these bytes are, none or three and more of them; None if they, or two of which
+    there is a number, are no varint."""
+    if isinstance(raw, int) or (raw and (raw[-1] > 127 or min(raw[:-1]) < 128)):
+        return None
+    step = 0
+    for byte in reversed(raw):
+        step = step << 7 | byte & 0x7F
+    return signed(step & 0xFFFF_FFFF_FFFF_FFFF)
