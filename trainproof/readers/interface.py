@@ -20,7 +20,7 @@ class Options(msgspec.Struct, frozen=True):
     tags: tuple[tuple[str, str], ...] = ()
 
     def tag_for(self, role: str) -> str | None:
-        return dict(self.tags).get(role)
+        return dict(self.tags).get(role) if self.tags else None
 
 
 class Reader(Protocol):

@@ -376,6 +376,7 @@ def split_of(text: str) -> Split | None:
     return _without_split(words)[0] if any(map(_split_word, words)) else None
 
 
+@lru_cache(maxsize=16384)
 def axis_rank(tag: str) -> tuple[int, Axis] | None:
     """How well a column of this name places points (0 is best) and what it counts."""
     # pandas writes its index under an empty header

@@ -371,11 +371,14 @@ class Sheet(msgspec.Struct):
         OpenMMLab writes the iteration within the epoch; rows about another split stand at the
         end of their epoch.
         """
-        falls = np.flatnonzero(np.diff(steps) < 0) + 1
+        fallen = steps[1:] < steps[:-1]
+        if not fallen.any():
+            return steps
         told = options.tag_for(Role.EPOCH)
         name = told if told in self._names else self._epoch_name()
-        if not len(falls) or name is None:
+        if name is None:
             return steps
+        falls = np.flatnonzero(fallen) + 1
         epochs = _integers(np.floor(_filled(self.scattered(name))))
         if epochs is None or 2 * np.count_nonzero(epochs[falls] > epochs[falls - 1]) < len(falls):
             return steps
@@ -480,7 +483,7 @@ def _is_prose(name: str) -> bool:
 def _merged(groups: Sequence[_Group], name: str) -> tuple[Ints, Floats]:
     """Row numbers and values of one column, in the order of the rows."""
     parts = [np.frombuffer(group.rows, dtype=np.int64) for group in groups]
-    values = [np.frombuffer(group.values[name], dtype=np.float64) for group in groups]
+    values = [np.frombuffer(group.values[name]) for group in groups]
     if len(groups) == 1:
         return parts[0], values[0]
     rows = np.concatenate(parts)
@@ -500,7 +503,7 @@ def _filled(values: Floats) -> Floats:
 
 def _integers(values: Floats) -> Ints | None:
     """The values as int64; None where they are no counts."""
-    if not len(values) or not -MAX_STEP < values.min() <= values.max() < MAX_STEP:
+    if not len(values) or not (np.abs(values) < MAX_STEP).all():
         return None  # so is NaN, which no comparison lets pass
     counts = values.astype(np.int64)
     return counts if bool((counts == values).all()) else None

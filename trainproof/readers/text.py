@@ -66,6 +66,8 @@ def encoding_of(head: bytes) -> str:
         return "utf-8-sig"
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16-le" if head.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
+    if 0 not in head:
+        return "utf-8"
     pairs = len(head) // 2
     low, high = head[0 : 2 * pairs : 2].count(0), head[1 : 2 * pairs : 2].count(0)
     if pairs and max(low, high) > 0.8 * pairs and min(low, high) < 0.1 * pairs:
