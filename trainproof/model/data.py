@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -139,12 +140,13 @@ class Column(msgspec.Struct, frozen=True, eq=False):
     declared: Declared | None = None
 
     def __post_init__(self) -> None:
+        shape = self.values.shape
         for array in (self.steps, self.values, self.lines, self.walls):
             if array is None:
                 continue
-            if array.shape != self.values.shape or array.ndim != 1:
+            if array.shape != shape or len(shape) != 1:
                 raise ValueError(f"{self.tag}: arrays differ in shape")
-            array.flags.writeable = False
+            array.setflags(write=False)  # three times as fast as through ``flags``
 
     def __len__(self) -> int:
         return len(self.values)
@@ -255,15 +257,21 @@ class Facts(msgspec.Struct, frozen=True):
 
     def over(self, other: Facts) -> Facts:
         """Self where it says something, ``other`` elsewhere."""
-        said = self.said()
-        return replace(other, **said) if said else other
+        mine, others = _values(self), _values(other)
+        if others.count(None) == len(others):
+            return self
+        if mine.count(None) == len(mine):
+            return other
+        return Facts(*(b if a is None else a for a, b in zip(mine, others, strict=True)))
 
     def said(self) -> dict[str, Any]:
         """What it does say, by name."""
-        return {name: v for name in FACTS if (v := getattr(self, name)) is not None}
+        pairs = zip(FACTS, _values(self), strict=True)
+        return {name: value for name, value in pairs if value is not None}
 
 
 FACTS = Facts.__struct_fields__
+_values: Callable[[Facts], tuple[Any, ...]] = attrgetter(*FACTS)
 
 
 class NotJudgeable(msgspec.Struct, frozen=True):
