@@ -81,7 +81,8 @@ class Clock(msgspec.Struct, frozen=True, eq=False):
 
 def falls(steps: Ints) -> Ints:
     """Positions at which the step is less than the one before."""
-    return np.flatnonzero(steps[1:] < steps[:-1]) + 1
+    fallen: Ints = (steps[1:] < steps[:-1]).nonzero()[0]
+    return fallen + 1
 
 
 def cadence(steps: Ints) -> float:
