@@ -615,6 +615,8 @@ def _reports(found: _Found, results: Mapping[int, RunResult]) -> list[SubjectRep
 
 def _others(run: Run, baselines: Sequence[Run]) -> tuple[Run, ...]:
     """What the run is compared with: never with itself."""
+    if not baselines:
+        return ()  # nothing asks where its files really are
     own = files_of(run)
     return tuple(one for one in baselines if files_of(one) != own)
 

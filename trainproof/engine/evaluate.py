@@ -86,9 +86,9 @@ def _apply(
 
 
 def _record(rule: Rule, place: Place, outcome: object, thresholds: Mapping[str, Value]) -> _Applied:
+    if isinstance(outcome, Clean | Undecided) and (problem := rule.unknown(outcome.measured)):
+        return _failed(place, problem), ()
     match outcome:
-        case Clean(measured) | Undecided(measured) if problem := rule.unknown(measured):
-            return _failed(place, problem), ()
         case Clean(measured):
             return applied(place, State.CLEAN, measured), ()
         case Undecided(measured, skip):
