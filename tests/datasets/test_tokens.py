@@ -169,7 +169,7 @@ def test_of_many_rows_fewer_and_fewer_are_taken(home: Path) -> None:
     sample = TokenSample(loaded, Issues(), "a", None, lambda: None)
     for number in range(1, 40_001):
         sample.add(Content("fox"), Spot("a", number))
-    found = sample.found()
+    found, _ = sample.found()
     assert found is not None
     assert found.sampled == 8192 + 4096 + 4096 + (40_000 - 8192 - 2 * 4096 - 4 * 4096) // 8
 

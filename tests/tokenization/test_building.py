@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.inspected import jsonl, measured, opened, tokenizer
+from tests.support.inspected import inspected, jsonl, measured, opened, tokenizer
 from tests.support.vocabularies import SENTENCES, bytes_bpe, pieces, tokenizers
 from trainproof.model.data import FaultCode
+from trainproof.model.dataset import Dataset
 from trainproof.model.tokenizer import Special
 from trainproof.tokenization.loading import Loaded, load
 
@@ -246,3 +247,25 @@ def test_what_is_put_around_a_text_counts_whatever_its_role(tmp_path: Path) -> N
     lengths = measured(path, tokenizer=home).lengths
     assert lengths is not None
     assert lengths.longest == len(loaded(home).encoder.encode("the fox", special=True))
+
+
+def test_a_text_that_cannot_be_encoded_costs_what_needs_tokens(tmp_path: Path) -> None:
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "the": 1}, unk_token="[UNK]"))
+    made.save(str(tmp_path / "tokenizer.json"))
+    text = tmp_path / "text.txt"
+    text.write_text("the fox")
+    said = "cannot encode a text: WordLevel error: Missing [UNK] token from the vocabulary"
+    (fault,) = opened(tmp_path, text).faults
+    assert fault.detail == said
+    path = jsonl(tmp_path / "a.jsonl", {"text": "the fox"}, {"text": "the fox"})
+    found = inspected(path, tokenizer=tmp_path)
+    assert [one.detail for one in found.faults] == [said]
+    assert isinstance(found.subject, Dataset)
+    assert (found.subject.lengths, found.subject.repeats.exact.rows) == (None, 1)
+
+
+def test_a_vocabulary_without_words_is_of_no_use(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("fox\n")
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
+    (fault,) = opened(tmp_path).faults
+    assert fault.detail.startswith("cannot encode a text: WordPiece error: Missing [UNK]")

@@ -40,7 +40,7 @@ def inspect(run: Run, requests: Requests, beat: Beat) -> Inspection:
     gauge = _Gauge(beat, found_sources)
     for source in found_sources:
         _read(source, survey, faults, gauge)
-    lengths = sample.found() if sample else None
+    lengths, use = sample.found() if sample else (None, None)
     found = survey.found(artifact.path)
     if not found.seen:
         if not faults:
@@ -48,8 +48,10 @@ def inspect(run: Run, requests: Requests, beat: Beat) -> Inspection:
             faults.append(Fault(FaultCode.CORRUPT, artifact.path, detail, fatal=True))
         return Inspection(None, faults=tuple(faults[:_FAULTS]))
     if sample is not None and loaded is not None:
-        tokenizer = replace(loaded.facts, text=sample.text_use())
-        found = replace(found, lengths=lengths, tokenizer=tokenizer)
+        found = replace(found, lengths=lengths, tokenizer=replace(loaded.facts, text=use))
+        if sample.trouble:
+            name = loaded.facts.artifact
+            faults.append(Fault(FaultCode.IO, name, sample.trouble, fatal=True))
     found = replace(found, tokenizer_asked=asked.tokenizer is not None)
     return Inspection(found, _measured(found), tuple(faults[:_FAULTS]))
 

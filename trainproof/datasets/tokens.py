@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainproof.model.dataset import Issue, Lengths, Spot
 from trainproof.model.tokenizer import Special, TextUse, Tokenizer
-from trainproof.tokenization.loading import Loaded
+from trainproof.tokenization.loading import Loaded, Unencodable
 from trainproof.tokenization.measuring import Use, Utterance, encodable
 
 from .places import Issues
@@ -28,7 +28,8 @@ _CHARACTERS = 64 << 20
 
 
 class TokenSample:
-    """Takes rows, tokenizes some of them, and counts."""
+    """Takes rows, tokenizes some of them, and counts. ``trouble``: why it had to end, and found
+    nothing."""
 
     def __init__(
         self,
@@ -50,8 +51,17 @@ class TokenSample:
         self._stride = 1
         self._longest_at: Spot | None = None
         self._waiting: list[tuple[str, int | None, bool, Spot]] = []
+        self.trouble = ""
 
     def add(self, content: Content, spot: Spot) -> None:
+        if self.trouble:
+            return
+        try:
+            self._add(content, spot)
+        except Unencodable as error:
+            self.trouble = str(error)
+
+    def _add(self, content: Content, spot: Spot) -> None:
         self._offered += 1
         if self._offered % self._stride or self._characters > _CHARACTERS:
             return
@@ -115,9 +125,19 @@ class TokenSample:
             if begins >= self._max_len:
                 self._issues.add(Issue.ANSWER_CUT, spot)
 
-    def found(self) -> Lengths | None:
-        if self._waiting:
-            self._encode()
+    def found(self) -> tuple[Lengths | None, TextUse | None]:
+        """The lengths, and what the tokenizer did to the text of the first rows of the sample."""
+        try:
+            if self._waiting:
+                self._encode()
+            use = None if self.trouble else self._use.found()
+        except Unencodable as error:
+            self.trouble = str(error)
+        if self.trouble:
+            return None, None
+        return self._lengths(), use if use is not None and use.tokens else None
+
+    def _lengths(self) -> Lengths | None:
         if self._longest_at is None:
             return None
         return Lengths(
@@ -131,11 +151,6 @@ class TokenSample:
             max_len=self._max_len,
             source=self._source if self._max_len is not None else "",
         )
-
-    def text_use(self) -> TextUse | None:
-        """What the tokenizer did to the text of the first rows of the sample."""
-        use = self._use.found()
-        return use if use.tokens else None
 
 
 def message(turn: Turn) -> dict[str, Any]:

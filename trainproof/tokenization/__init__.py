@@ -17,7 +17,7 @@ from trainproof.stores import StoreError, open_store
 from trainproof.stores.compressed import decompressed, trouble_of
 from trainproof.stores.watched import watched
 
-from .loading import Loaded, load
+from .loading import Loaded, Unencodable, load
 from .measuring import Use, utterance
 
 _LINE = 16 << 20
@@ -32,7 +32,10 @@ def inspect(run: Run, requests: Requests, beat: Beat) -> Inspection:
         return Inspection(None, faults=(found,))
     if asked.text is None:
         return Inspection(found.facts, measured(found.facts))
-    use = text_use(found, asked.text, os.path.relpath(asked.text, run.root), beat)
+    try:
+        use = text_use(found, asked.text, os.path.relpath(asked.text, run.root), beat)
+    except Unencodable as error:
+        use = Fault(FaultCode.IO, artifact.path, str(error), fatal=True)
     if isinstance(use, Fault):
         return Inspection(None, measured(found.facts), (use,))
     facts = replace(found.facts, text=use)

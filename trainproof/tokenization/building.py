@@ -23,8 +23,7 @@ def built(directory: str, said: Beside, build: Build) -> Any:
     library: Any = import_module("tokenizers")
     files = [os.path.join(directory, name) for name in FILES[build]]
     made = _BUILDERS[build](library, files, said)
-    for token in said.tokens:
-        made.add_tokens([library.AddedToken(**asdict(token))])
+    made.add_tokens([library.AddedToken(**asdict(token)) for token in said.tokens])
     made.post_processor = _frame(library, made, said, build)
     return made
 

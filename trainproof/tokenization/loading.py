@@ -36,8 +36,13 @@ _WRITTEN = re.compile(r"<\|[^|<>\s]{1,60}\|>|<｜[^｜<>\s]{1,60}｜>|<(?:start|
 _WRITTEN_MOST = 100
 
 
+class Unencodable(Exception):
+    """The library refuses a text: its vocabulary lacks a word, and the token for unknown ones."""
+
+
 class Encoder(Protocol):
-    """What the rest needs of a vocabulary. ``special``: with what encoding adds by itself."""
+    """What the rest needs of a vocabulary. ``special``: with what encoding adds by itself. Both
+    ways of encoding raise Unencodable."""
 
     def encode(self, text: str, special: bool = False) -> list[int]: ...
 
@@ -83,7 +88,10 @@ def load(path: str, artifact: str, template: str | None = None) -> Loaded | Faul
     shown = _chosen_template(said, template)
     if isinstance(shown, str):
         return _fault(artifact, shown)
-    return _loaded(found, said, shown, artifact)
+    try:
+        return _loaded(found, said, shown, artifact)
+    except Unencodable as error:
+        return _fault(artifact, str(error))
 
 
 def _fault(artifact: str, detail: str) -> Fault:
@@ -303,10 +311,16 @@ class _Rust:
         self._inner = inner
 
     def encode(self, text: str, special: bool = False) -> list[int]:
-        return list(self._inner.encode(text, add_special_tokens=special).ids)
+        try:
+            return list(self._inner.encode(text, add_special_tokens=special).ids)
+        except Exception as error:  # noqa: BLE001 - the library raises it as it is
+            raise Unencodable(f"cannot encode a text: {error}"[:300]) from None
 
     def batch(self, texts: Sequence[str]) -> list[list[int]]:
-        found = self._inner.encode_batch(list(texts), add_special_tokens=False)
+        try:
+            found = self._inner.encode_batch(list(texts), add_special_tokens=False)
+        except Exception as error:  # noqa: BLE001 - the library raises it as it is
+            raise Unencodable(f"cannot encode a text: {error}"[:300]) from None
         return [list(one.ids) for one in found]
 
     def id_of(self, token: str) -> int | None:
