@@ -193,7 +193,7 @@ class Series(msgspec.Struct, frozen=True, eq=False, weakref=True):
         return self.identity.split
 
     def __len__(self) -> int:
-        return len(self.column)
+        return len(self.column.values)
 
     def line(self, index: int) -> int | None:
         """1-based source line of the point at ``index``, where the format has lines."""
