@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -189,6 +190,12 @@ def _file(path: Path | None) -> Config:
     return Config()
 
 
+@cache
+def _types() -> Mapping[str, Any]:
+    """Those of the options. They are written as strings: compiled once, for all commands."""
+    return get_type_hints(Options, include_extras=True)
+
+
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command, written as ``f(paths…, options: Options)``, every option as a parameter,
     but for those that it declares as an argument of its own."""
@@ -198,7 +205,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         for p in inspect.signature(command).parameters.values()
         if p.name != "options"
     ]
-    types = get_type_hints(Options, include_extras=True)
+    types = _types()
     shared = [
         inspect.Parameter(
             f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=types[f.name]
