@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints
 
@@ -103,11 +103,13 @@ class Each(msgspec.Struct, frozen=True):
             parts.append("from the start of the run")
         return ", ".join(parts)
 
-    def spread(self, view: RunView) -> Iterator[tuple[Place, Missing | None]]:
+    def spread(self, view: RunView) -> Sequence[tuple[Place, Missing | None]]:
         """One place per series, with the reason where this series cannot be judged."""
-        for attempt in view.attempts:
-            for series in self._matching(attempt):
-                yield Place(view, attempt, series), self._unfit(series)
+        return [
+            (Place(view, attempt, series), self._unfit(series))
+            for attempt in view.attempts
+            for series in self._matching(attempt)
+        ]
 
     def bind(self, place: Place) -> object | Missing:
         return place.focus
