@@ -175,6 +175,15 @@ def equal_lengths() -> Records:
             yield tb.scalar("abc"[kind - 1] * 2, s / 3, s)
 
 
+def equal_lengths_of_other_steps() -> Records:
+    """Counts of epochs and of steps in one file: a shorter tag makes up for a longer step."""
+    for s in range(120):
+        yield tb.scalar("abcde", s / 3, 1 + s)
+        yield tb.scalar("abcd", s / 7, 128 + s)
+        yield tb.scalar("abc", s / 9, 20_000 + s)
+        yield tb.scalar2("ab", s / 5, 1 + s)
+
+
 def restated_numbers() -> Records:
     """Step and wall time stated again behind the summary, where they count."""
     for s in range(200):
@@ -202,7 +211,7 @@ LAYOUTS = [
     period, wide_steps, growing_steps, shuffled, cadence, many_tags, many_values,
     very_many_values, tensors, listed_tensors, doubles_and_integers, negative_steps, no_steps,
     not_finite, tag_twice_in_a_cycle, tag_twice_in_an_event, unknown_fields, mixed,
-    equal_lengths, restated_numbers,
+    equal_lengths, equal_lengths_of_other_steps, restated_numbers,
 ]  # fmt: skip
 
 WAYS = {

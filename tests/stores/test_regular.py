@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
 
-from trainproof.stores.regular import open_below, open_regular
+from trainproof.stores.regular import open_below, open_regular, resolved
 
 
 @pytest.fixture
@@ -40,3 +41,22 @@ def test_only_regular_files_are_opened(tree: Path) -> None:
     for name in ("pipe", "real"):
         with pytest.raises(OSError, match="not a regular file"):
             open_regular(str(tree / name))
+
+
+def test_a_root_is_where_its_links_lead(tree: Path) -> None:
+    mode, place = resolved(f"{tree}/link/alias")
+    assert stat.S_ISDIR(mode)
+    assert place == os.path.realpath(tree / "real/run")
+
+
+def test_a_pipe_is_known_for_one_without_a_writer(tree: Path) -> None:
+    os.mkfifo(tree / "pipe")
+    mode, place = resolved(str(tree / "pipe"))
+    assert stat.S_ISFIFO(mode)
+    assert place == os.path.realpath(tree / "pipe")
+
+
+@pytest.mark.parametrize("path", ["absent", "real/run/a.csv/b"])
+def test_what_is_not_there_has_no_place(tree: Path, path: str) -> None:
+    with pytest.raises(OSError, match=r"No such file|Not a directory"):
+        resolved(f"{tree}/{path}")
