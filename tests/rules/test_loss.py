@@ -340,6 +340,50 @@ def test_one_quantum_of_rounding_is_no_divergence() -> None:
     assert not judge("TP-DIVERGE", view(loss(values))).hits
 
 
+def averaged(values: np.ndarray, share: float = 0.95) -> np.ndarray:
+    """The running average that a progress bar shows, from the first value on."""
+    shown = [float(values[0])]
+    for value in values[1:].tolist():
+        shown.append(share * shown[-1] + (1 - share) * value)
+    return np.array(shown)
+
+
+def test_an_average_that_leaves_a_lucky_first_batch_is_no_divergence() -> None:
+    """The fine-tuning of a model that had converged: its loss is level."""
+    lucky = flat(120, 0.42, 0.25)
+    lucky[0] = 0.2
+    assert not judge("TP-DIVERGE", view(loss(averaged(lucky)))).hits
+    grown = np.concatenate((lucky[:20], 0.42 + 0.05 * np.arange(100)))
+    assert level(judge("TP-DIVERGE", view(loss(averaged(grown))))) == (Level.FAIL, "")
+
+
+def test_a_total_that_rose_while_a_part_of_it_fell_is_a_warning() -> None:
+    """The weight of the divergence is raised from 0 to 1, as variational autoencoders do."""
+    weight = np.minimum(np.arange(200) / 100, 1)
+    part = learning(200, 3.0, 1.0)
+    total = part + weight * 4 * (1 + 0.02 * noise(200))
+    both = view(loss(total), series("loss_mel", part.tolist()))
+    assert level(judge("TP-DIVERGE", both)) == (Level.WARN, "part-at-best")
+    little = view(loss(total), series("loss_mel", (part / 100).tolist()))
+    assert level(judge("TP-DIVERGE", little)) == (Level.FAIL, "")
+
+
+def test_a_total_that_stands_while_a_part_of_it_falls_is_a_warning() -> None:
+    """A vector-quantised autoencoder: it reconstructs better, and its codes move further away."""
+    part = learning(200, 2.0, 1.0)
+    both = view(loss(4.0 + 0.01 * noise(200)), series("loss_mel", part.tolist()))
+    assert level(judge("TP-DEAD-RUN", both)) == (Level.WARN, "contradicted")
+
+
+def test_a_loss_that_sinks_below_its_last_digit_is_not_flat() -> None:
+    """A few examples learned by heart, printed with four decimals."""
+    shown = [round(v, 4) for v in 0.05 * np.exp(-np.arange(60) / 9) * (1 + 0.3 * noise(60))]
+    sunk = [*shown, *([0.0001] * 30)]
+    assert not judge("TP-FLAT", view(loss(np.array(sunk)))).hits
+    stuck = [*(learning(60, 4.0, 1.0, 0.05)).round(4).tolist(), *([1.0211] * 30)]
+    assert judge("TP-FLAT", view(loss(np.array(stuck)))).hits
+
+
 def test_a_test_of_learning_rates_is_no_training() -> None:
     """Up to 30 in equal amounts: it ends where the loss explodes."""
     rates = [1e-5 + 0.3 * i for i in range(100)]

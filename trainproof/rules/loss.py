@@ -31,6 +31,7 @@ from .shape import (
     LEAST_TRAINING,
     NEVER_BY_CHANCE,
     STRAYS,
+    TENFOLD,
     GiveBack,
     Kept,
     as_cost,
@@ -338,9 +339,12 @@ def frozen_loss(
             return Undecided(measured, Skip.LOW_POWER)
         return Fired((Evidence(where(loss), measured, "always"),))
     begin = points - frozen
-    before = curvature_noise(values[max(0, begin - rows) : begin])
+    earlier = values[max(0, begin - rows) : begin]
+    before = curvature_noise(earlier)
     measured["before"] = before
-    if begin < rows or not before > units * float(measured["quantum"]):
+    # A loss that falls to a fraction scatters by that fraction: it may sink below the last digit.
+    share = min(end / median(earlier), 1.0) if values.min() > 0 else 1.0
+    if begin < rows or not share * before > units * float(measured["quantum"]):
         return Undecided(measured, Skip.LOW_POWER)
     return Fired((Evidence(where(loss, begin), measured),))
 
@@ -413,6 +417,13 @@ def _least_step(values: Floats) -> float:
         "setting": "a logged setting, at whose changes the loss rose",
     },
     variants={
+        "part-at-best": Variant(
+            Level.WARN,
+            "{series} ended above the best level it had reached, {best:.4g} around step"
+            " {best_step}: {end:.4g}; {other}, a part of it, has fallen since to its own best.",
+            "It had fallen by {drop:.4g} and rose again by {rise:.4g}, {errors:.3g} standard errors"
+            " over {points} points; {other} went from {other_first:.4g} to {other_end:.4g}.",
+        ),
         "setting": Variant(
             Level.WARN,
             "{series} ended far above the best level it had reached, {best:.4g} around step"
@@ -503,6 +514,10 @@ def _least_step(values: Floats) -> float:
             "Works on negative losses: the share of the fall does not depend on shift or scale.",
             "A held-out loss at its best, a part of the loss beside one that fell, and a loss that"
             " is held out itself are judged at a lower level.",
+            "A rise from the first values that is within four times the noise of a batch, of a loss"
+            " that is logged as a running average: not judged. Its first value was one batch.",
+            "A warning where a part of the loss fell all the while, by a tenth of the rise, and"
+            " ends at its best: others, or their weights, grew.",
             "A learning rate that doubles in the last fifth (cyclic, warm restart), or is raised a"
             " hundredfold from row to row by one factor, or up to 1 and more (a test of rates): not"
             " judged.",
@@ -557,7 +572,8 @@ def divergence(
         measured, slight = _given_back(loss, seen, found), False
     if found is None or slight or not _clear(loss, seen, found, least_errors):
         weaker = _weaker(loss, seen, held_out, share, least_end)
-        if weaker is not None and not restarts_late(lr, restart_window):
+        explained = restarts_late(lr, restart_window) or _averaged_start(loss, found)
+        if weaker is not None and not explained:
             return Fired((weaker,))
         return Clean(measured) if slight and fell(seen) else Undecided(measured, Skip.LOW_POWER)
     if lr is not None and restarts_late(lr, restart_window):
@@ -573,7 +589,31 @@ def divergence(
 
 def _clear(loss: Series, seen: Profile, found: GiveBack, errors: float) -> bool:
     """Whether a rise is beyond what the loss wanders, or its values remember nothing."""
+    if _averaged_start(loss, found):
+        return False
     return len(loss) >= FEW and (found.outran(errors) or seen.rho <= REMEMBERS)
+
+
+def _averaged_start(loss: Series, found: GiveBack | None) -> bool:
+    """Whether the rise may be that of a running average away from its first value, one lucky batch.
+
+    An average over 1 / (1 - a) rows comes half of the way in log(2) / -log(a) rows, and its steps
+    are 1 - a times the noise of a batch. They do not undo each other, as those of single batches do
+    (whose neighbouring differences correlate by -1/2).
+    """
+    if found is None or found.share < TENFOLD or len(loss) < FEW:
+        return False
+    if found.best_at > len(loss) // 10:
+        return False
+    steps = np.diff(loss.values[len(loss) // 2 :])
+    steps = steps - steps.mean()
+    if not steps[1:] @ steps[:-1] > -0.25 * (steps @ steps):
+        return False
+    half_way = int((loss.values[found.best_at :] >= found.best + found.rise / 2).argmax())
+    if not 3 <= half_way <= len(loss) // 3:  # no average of many rows, or never level
+        return False
+    batch = float(steps.std()) / (1 - 0.5 ** (1 / half_way))
+    return bool(found.rise <= LUCK * batch)
 
 
 def _risen(loss: Series, seen: Profile, errors: float) -> GiveBack | None:
@@ -687,11 +727,14 @@ def _circumstance(
     kept = next(filter(None, (at_its_best(one, after) for one in unseen)), None)
     if kept is not None:
         return "held-out-at-best", _kept(kept)
+    siblings = [one for one in beside.select(Role.LOSS, Split.TRAIN) if one is not loss]
     if loss.identity.component is not None:
-        siblings = beside.select(Role.LOSS, Split.TRAIN)
-        other = first_improved(one for one in siblings if one is not loss)
-        if other is not None:
-            return "component", {"other": other.tag}
+        other = first_improved(siblings)
+        return ("", {}) if other is None else ("component", {"other": other.tag})
+    parts = (_since(one, after) for one in siblings if one.identity.component is not None)
+    for kept in filter(None, (at_its_best(one, after) for one in parts if improved(one))):
+        if kept.first - kept.end >= found.rise / TENFOLD:
+            return "part-at-best", _kept(kept)
     return "", {}
 
 
@@ -718,10 +761,14 @@ def _staged(
     variant, other = circumstance
     if variant not in ("", "held-out-at-best"):
         return circumstance
-    setting = changed_setting(beside, loss, found.best_at, found.rise, 0.5)
+    setting = changed_setting(beside, loss, found, 0.5)
     if setting is None or (variant and any(map(_lost, _held_out(beside)))):
         return circumstance
     return "setting-held-out" if variant else "setting", {**other, "setting": setting.tag}
+
+
+def _since(one: Series, step: int) -> Series:
+    return Series(one.artifact, one.identity, one.column.take(one.steps >= step))
 
 
 def _kept(kept: Kept) -> dict[str, Value]:
@@ -956,7 +1003,8 @@ def _alive(
     metrics: tuple[Series, ...],
 ) -> tuple[str, Series | None]:
     """Another series of the execution that shows that something was learned all the same."""
-    parts = siblings if loss.identity.component is not None else ()
+    part = loss.identity.component is not None
+    parts = (one for one in siblings if part or one.identity.component is not None)
     candidates = (one for one in chain(held_out, metrics, parts) if one is not loss)
     other = first_improved(candidates)
     if other is not None:

@@ -7,42 +7,48 @@ import numpy as np
 
 from trainproof.model.data import Attempt, Role, Series
 
+from .shape import GiveBack
 from .statistics import median
 
 _MOST = 20
 """Values that a setting takes at most."""
 _ROWS = 5
 """Rows that a stage lasts at least, on average; and rows on either side that are compared."""
+_OWN = 0.25
+"""Share of the rise that may have come before the first change."""
 _EVENTS = re.compile(
     r"skip|nan|inf|overflow|restart|retry|patience|count|best|bad|spike|epoch|early", re.IGNORECASE
 )
 """Names of what counts events: it changes because of a loss that rose, and not before it."""
 
 
-def changed_setting(
-    beside: Attempt, loss: Series, best_at: int, rise: float, share: float
-) -> Series | None:
-    """The logged setting at whose changes the loss rose at once by this share of its rise since
-    the row ``best_at``, if there is one."""
+def changed_setting(beside: Attempt, loss: Series, found: GiveBack, share: float) -> Series | None:
+    """The logged setting at whose changes the loss rose at once by this share of what it gave
+    back, if there is one."""
     for one in (*beside.select(Role.UNKNOWN), *beside.select(Role.OTHER)):
-        if not _EVENTS.search(one.tag) and _rises_with(one, loss, best_at) >= share * rise:
+        if not _EVENTS.search(one.tag) and _rises_with(one, loss, found) >= share * found.rise:
             return one
     return None
 
 
-def _rises_with(setting: Series, loss: Series, best_at: int) -> float:
+def _rises_with(setting: Series, loss: Series, found: GiveBack) -> float:
     """The sum of the rises of a loss from the rows before each change to the rows after it, since
-    the row ``best_at``; zero where the column is none of few values that last."""
+    it was at its best; zero where the column is none of few values that last, or where the loss
+    had risen before the first change."""
     values = setting.values
     changes = np.flatnonzero(values[1:] != values[:-1]) + 1
     if not 0 < len(changes) <= len(values) / _ROWS or len(np.unique(values)) > _MOST:
         return 0.0
     rows = np.searchsorted(loss.steps, setting.steps[changes])
-    return sum(
-        max(
-            median(loss.values[row : row + _ROWS]) - median(loss.values[max(row - _ROWS, 0) : row]),
-            0,
-        )
-        for row in rows.tolist()
-        if best_at < row < len(loss)
-    )
+    rows = rows[(rows > found.best_at) & (rows < len(loss))]
+    if not len(rows) or _before(loss, rows[0]) - found.best > _OWN * found.rise:
+        return 0.0
+    return sum(max(_after(loss, row) - _before(loss, row), 0.0) for row in rows)
+
+
+def _before(loss: Series, row: int) -> float:
+    return median(loss.values[max(row - _ROWS, 0) : row])
+
+
+def _after(loss: Series, row: int) -> float:
+    return median(loss.values[row : row + _ROWS])
