@@ -353,6 +353,8 @@ def test_an_average_that_leaves_a_lucky_first_batch_is_no_divergence() -> None:
     lucky = flat(120, 0.42, 0.25)
     lucky[0] = 0.2
     assert not judge("TP-DIVERGE", view(loss(averaged(lucky)))).hits
+    exploded = 2.0 + 8.0 * (1 - np.exp(-np.arange(120) / 12)) * (1 + 0.3 * noise(120))
+    assert level(judge("TP-DIVERGE", view(loss(averaged(exploded, 0.8))))) == (Level.FAIL, "")
     grown = np.concatenate((lucky[:20], 0.42 + 0.05 * np.arange(100)))
     assert level(judge("TP-DIVERGE", view(loss(averaged(grown))))) == (Level.FAIL, "")
 

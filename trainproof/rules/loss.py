@@ -30,6 +30,7 @@ from .quarters import Ends, Relapse, ends_of, relapse
 from .shape import (
     LEAST_TRAINING,
     NEVER_BY_CHANCE,
+    QUADRUPLED,
     STRAYS,
     TENFOLD,
     GiveBack,
@@ -514,8 +515,9 @@ def _least_step(values: Floats) -> float:
             "Works on negative losses: the share of the fall does not depend on shift or scale.",
             "A held-out loss at its best, a part of the loss beside one that fell, and a loss that"
             " is held out itself are judged at a lower level.",
-            "A rise from the first values that is within four times the noise of a batch, of a loss"
-            " that is logged as a running average: not judged. Its first value was one batch.",
+            "A rise from the first values that is within four times the noise of a batch, and to"
+            " less than four times these, of a loss logged as a running average: not judged. Its"
+            " first value was one batch.",
             "A warning where a part of the loss fell all the while, by a tenth of the rise, and"
             " ends at its best: others, or their weights, grew.",
             "A learning rate that doubles in the last fifth (cyclic, warm restart), or is raised a"
@@ -603,7 +605,7 @@ def _averaged_start(loss: Series, found: GiveBack | None) -> bool:
     """
     if found is None or found.share < TENFOLD or len(loss) < FEW:
         return False
-    if found.best_at > len(loss) // 10:
+    if found.best_at > len(loss) // 10 or 0 < QUADRUPLED * found.best <= found.end:
         return False
     steps = np.diff(loss.values[len(loss) // 2 :])
     steps = steps - steps.mean()
