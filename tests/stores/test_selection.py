@@ -68,6 +68,15 @@ def test_without_patterns_everything_is_taken() -> None:
     assert not Selection(exclude=("x",)).everything
 
 
+@pytest.mark.parametrize(
+    ("glob", "taken"),
+    [("[+--]", "+,-"), ("[--.]", "-."), ("[---]", "-"), ("[b-a]", ""), ("[!b-a]", "+,-.ab")],
+)
+def test_a_range_may_end_with_a_hyphen_or_hold_nothing(glob: str, taken: str) -> None:
+    selection = Selection((glob,))
+    assert "".join(one for one in "+,-.ab" if not selection.refuses(one)) == taken
+
+
 @given(st.text("ab*?[]!^&~|-/.\\\n", max_size=12), st.text("ab/.\n", min_size=1, max_size=12))
 def test_no_pattern_is_an_error(glob: str, path: str) -> None:
     included, excluded = Selection(include=(glob,)), Selection(exclude=(glob,))

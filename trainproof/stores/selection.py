@@ -78,9 +78,10 @@ def _wildcard(token: re.Match[str]) -> str:
     if token[0][0] != "[":
         return "[^/]" if token[0] == "?" else "[^/]*"
     members = re.sub(r"([\\^\[\]&~|])", r"\\\1", token[2])
+    members = re.sub(r"(?<=.)--", r"-\\-", members, flags=re.DOTALL)  # a range that ends with one
     spelled = f"[{'^' if token[1] else ''}{members}]"
     try:
         re.compile(spelled)
     except re.error:  # a range that runs backwards holds nothing
-        return "(?!)"
+        return "[^/]" if token[1] else "(?!)"
     return "(?!/)" + spelled
