@@ -574,8 +574,9 @@ def divergence(
         measured, slight = _given_back(loss, seen, found), False
     if found is None or slight or not _clear(loss, seen, found, least_errors):
         weaker = _weaker(loss, seen, held_out, share, least_end)
-        explained = restarts_late(lr, restart_window) or _averaged_start(loss, found)
-        if weaker is not None and not explained:
+        if weaker is not None and not (
+            restarts_late(lr, restart_window) or _averaged_start(loss, found)
+        ):
             return Fired((weaker,))
         return Clean(measured) if slight and fell(seen) else Undecided(measured, Skip.LOW_POWER)
     if lr is not None and restarts_late(lr, restart_window):

@@ -347,10 +347,12 @@ def tries_rates(lr: Series | None) -> bool:
     It grows a hundredfold without ever falling, by one factor for equal steps or up to 1 and more;
     a warmup grows by equal amounts, and ends lower.
     """
-    if lr is None or len(lr) < FEW or not (lr.values > 0).all() or screen(lr).nonfinite:
+    if lr is None or len(lr) < FEW or not lr.values[-1] >= 100 * lr.values[0] > 0:
+        return False
+    if not (lr.values > 0).all() or screen(lr).nonfinite:
         return False
     rises, steps = np.diff(np.log(lr.values)), np.diff(lr.steps)
-    if not (rises > 0).all() or lr.values[-1] < 100 * lr.values[0]:
+    if not (rises > 0).all():
         return False
     rates = rises / np.maximum(steps, 1)
     return bool(rates.max() <= 1.1 * rates.min() or lr.values[-1] >= 1.0)
