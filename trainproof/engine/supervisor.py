@@ -47,6 +47,9 @@ _TICK = 0.1
 _GRACE = 1.0
 """Seconds between a worker's last word and its exit: killed earlier, it would not say why."""
 _BATCH = 32
+_PIPE = 1 << 16
+"""Bytes that are asked for at once: a pipe holds no more, and a larger buffer would be made anew
+each time."""
 _STARTS = 3
 """How often workers may die before they are ready, in a row, before the audit gives up."""
 
@@ -212,7 +215,7 @@ class Pool:
             worker.send(Batch(batch))
 
     def _hear(self, worker: _Worker) -> None:
-        data = os.read(worker.output, 1 << 20)
+        data = os.read(worker.output, _PIPE)
         if not data:
             self._bury(worker, None)
             return
