@@ -1,7 +1,7 @@
 """What is looked at before a run: what the caller asked for, and what an inspection brought home.
 
 Each kind of subject has a package that looks (`datasets`, `tokenization`, `speech`,
-`environment`), a frozen dataclass of what it measured, and rules that judge it.
+`environment`), a record of what it measured, and rules that judge it.
 """
 
 from __future__ import annotations

@@ -144,10 +144,6 @@ class Evidence(msgspec.Struct, frozen=True):
     variant: str = ""
 
 
-# What is made for each application of each rule is a Struct: a frozen dataclass takes ten times as
-# long to make, and there are about a hundred in every run.
-
-
 class Clean(msgspec.Struct, frozen=True):
     """The rule examined its inputs and found nothing; ``measured`` is what it looked at."""
 

@@ -14,8 +14,7 @@ class Entry(NamedTuple):
     """One regular file: ``path`` relative to the store, POSIX; ``size`` in bytes.
 
     ``size`` is None where the listing does not tell it: a directory does not, and asking for
-    each file would cost several times the walk. (A named tuple: one is made for each file of a
-    tree, and a frozen dataclass takes twice as long to make.)
+    each file would cost several times the walk.
     """
 
     path: str
