@@ -81,6 +81,8 @@ def test_five_evaluations_that_are_equal_to_the_last_digit_fail() -> None:
         ([*([1.0986123] * 6), 1.0986124], None),
         ([0.43] * 8, Skip.LOW_POWER),  # two digits may hide a change
         ([0.0] * 8, Skip.LOW_POWER),
+        # bfloat16 knows no number between 1.9921875 and 2
+        ([2.25, 2.0625, 2.015625, *([1.9921875] * 6)], Skip.LOW_POWER),
     ],
 )
 def test_these_evaluations_are_not_frozen(values: list[float], skip: Skip | None) -> None:
@@ -94,6 +96,13 @@ def printed(value: float, train: Floats, count: int = 8) -> RunView:
     every = len(train) // count
     evaluations = series("eval_loss", [value] * count, range(every, every * count + 1, every))
     return view(series("loss", train.tolist()), evaluations)
+
+
+def test_half_precision_that_does_not_change_while_the_training_loss_falls_is_a_warning() -> None:
+    """float16 knows no number between 2.001953125 and 2.00390625."""
+    cell = judge("TP-EVAL-FROZEN", held_out([2.25, 2.05078125, 2.017578125, *([2.001953125] * 6)]))
+    assert level(cell) == (Level.WARN, "coarse")
+    assert measured(cell)["quantum"] == 2**-9
 
 
 def test_few_digits_that_do_not_change_while_the_training_loss_falls_are_a_warning() -> None:

@@ -163,6 +163,15 @@ def test_a_loss_that_quietens_down_to_its_printed_digits_is_not_frozen() -> None
     assert skipped(judge("TP-FLAT", view(loss(values)))) is Skip.LOW_POWER
 
 
+def test_a_loss_that_half_precision_holds_is_not_frozen_between_two_of_its_numbers() -> None:
+    """Computed in bfloat16, with less noise than the distance of its numbers."""
+    fallen = 2.117 + 1.8 * np.exp(-np.arange(400) / 40)
+    noisy = fallen + np.random.default_rng(3).normal(0, 4e-3, 400)
+    values = np.ldexp(np.rint(np.ldexp(noisy, 6)), -6).tolist()  # those of 2 to 4
+    assert len(set(values[-40:])) == 2
+    assert skipped(judge("TP-FLAT", view(loss(values)))) is Skip.LOW_POWER
+
+
 @pytest.mark.parametrize("count", [1, 2, 10])
 def test_a_few_equal_rows_are_not_judged(count: int) -> None:
     assert skipped(judge("TP-FLAT", view(loss([1.5] * count)))) is Skip.NEED_TOO_SHORT

@@ -23,6 +23,7 @@ from trainproof.rules.statistics import (
     falling_p,
     higher_p,
     kendall,
+    least_change,
     measure,
     median,
     median_of_three,
@@ -112,6 +113,25 @@ def test_curvature_noise_is_zero_on_a_line_and_sd_on_white_noise() -> None:
 )
 def test_printed_quantum(values: list[float], quantum: float | None) -> None:
     assert printed_quantum(np.array(values)) == quantum
+
+
+@pytest.mark.parametrize(
+    ("values", "at", "change"),
+    [
+        ([2.25, 2.234375, 1.9921875], 2.234375, 2**-6),  # bfloat16
+        ([2.25, 2.234375, 0.0113525390625], 0.0113525390625, 2**-14),
+        ([2.001953125, 2.00390625, 1.9990234375], 2.001953125, 2**-9),  # float16
+        ([2.25, 2.234375, 2.25], 2.25, 1e-6),  # two numbers may be such by chance
+        ([2.25, 2.234375, 2.1], 2.25, 1e-6),
+        ([3.0, 7.0, 5.0], 5.0, 1.0),
+        ([math.pi, math.e, 0.5], 0.5, 0.0),
+        ([math.nan], 1.0, 0.0),
+    ],
+)
+def test_least_change_is_the_printed_unit_or_the_spacing_of_half_precision(
+    values: list[float], at: float, change: float
+) -> None:
+    assert least_change(np.array(values), at) == change
 
 
 def single(*values: float) -> list[float]:

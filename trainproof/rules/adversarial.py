@@ -14,7 +14,7 @@ from .constants import clamp_at
 from .examples import falling, series, view
 from .interface import Bound, Companions, Each, Example, rule, where
 from .shape import fell, gravest, rose
-from .statistics import FEW, median, printed_quantum, profile, screen
+from .statistics import FEW, least_change, median, profile, screen
 
 OTHER_REGIMES = (Regime.REINFORCEMENT, Regime.PREFERENCE)
 
@@ -242,7 +242,7 @@ def discriminator_still(
     found, counts = np.unique(half, return_counts=True)
     at = int(counts.argmax())
     value, equal = float(found[at]), int(counts[at])
-    quantum = printed_quantum(disc.values) or 0.0
+    quantum = least_change(disc.values, value)
     measured: dict[str, Value] = {
         "points": len(disc),
         "rows": len(half),

@@ -35,11 +35,11 @@ from .statistics import (
     Profile,
     counting_error,
     curvature_noise,
+    least_change,
     measure,
     median,
     median_of_three,
     noise,
-    printed_quantum,
     profile,
     screen,
     stretches,
@@ -151,7 +151,7 @@ def nonfinite_evaluation(
         "points": "evaluations logged",
         "frozen": "evaluations at the end that are equal to the last one",
         "value": "that value",
-        "quantum": "unit of the last printed decimal, 0 for full precision",
+        "quantum": "unit of the last printed decimal or of half precision, 0 for full precision",
         "train": "a training loss that fell meanwhile",
         "moved": "by how much",
     },
@@ -179,10 +179,10 @@ def nonfinite_evaluation(
         guards=(
             "Five equal evaluations at least; or all of them, where these are three or four with"
             " every digit: a warning.",
-            "Values printed with less than six digits may differ unseen: a warning where three"
-            " are printed and a training loss fell beyond doubt meanwhile, by more than twenty"
-            " printed units, or where all evaluations are equal to a part in five thousand; else"
-            " not judged.",
+            "Values printed with less than six digits, or that half precision holds, may differ"
+            " unseen: a warning where three digits are shown and a training loss fell beyond doubt"
+            " meanwhile, by more than twenty units of the last, or where all evaluations are equal"
+            " to a part in five thousand; else not judged.",
             "A loss of 0 or a constant series of whole numbers carries no digits to compare.",
         ),
         references=(
@@ -220,7 +220,7 @@ def frozen_evaluation(
     measured: dict[str, Value] = {"points": len(loss), "frozen": frozen, "value": last}
     if frozen < min(evaluations, len(loss)):
         return Clean(measured)
-    quantum = printed_quantum(loss.values[-frozen:]) or 0.0
+    quantum = _unit(loss, frozen)
     place = where(loss, len(loss) - frozen)
     if frozen >= evaluations and last != 0 and quantum <= visible * abs(last):
         return Fired((Evidence(place, measured),))
@@ -234,12 +234,19 @@ def frozen_evaluation(
     return Undecided(measured, Skip.LOW_POWER)
 
 
+def _unit(loss: Series, frozen: int) -> float:
+    """By how much the last equal evaluations may differ unseen. Which type holds them shows only in
+    several values."""
+    last = float(loss.values[-1])
+    return max(least_change(loss.values[-frozen:], last), least_change(loss.values, last))
+
+
 def _learned_meanwhile(
     loss: Series, frozen: int, train: tuple[Series, ...], legible: float, units: float
 ) -> dict[str, Value]:
     """A training loss that fell, during the last equal evaluations, by more than their printed
     digits could hide; empty where there is none."""
-    quantum = printed_quantum(loss.values[-frozen:]) or 0.0
+    quantum = _unit(loss, frozen)
     learning = first_improved(one for one in train if one.column.axis is loss.column.axis)
     if learning is None or not 0 < quantum <= legible * abs(float(loss.values[-1])):
         return {}

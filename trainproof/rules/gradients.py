@@ -21,6 +21,7 @@ from .statistics import (
     block_medians,
     deviation,
     equal_parts,
+    least_change,
     measure,
     median,
     printed_quantum,
@@ -454,7 +455,7 @@ def gradient_constant(
     }
     if frozen < rows:
         return Clean(measured)
-    quantum = printed_quantum(grad.values) or 0.0
+    quantum = least_change(grad.values, value)
     if value == 0 or (quantum > visible * abs(value) and value != facts.max_grad_norm):
         return Undecided(measured, Skip.LOW_POWER)
     place = where(grad, len(grad) - frozen)

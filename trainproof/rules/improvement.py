@@ -22,10 +22,10 @@ from .shape import fell, higher_is_better, improved
 from .statistics import (
     FEW,
     Profile,
+    least_change,
     median,
     median_of_three,
     once_per_series,
-    printed_quantum,
     profile,
     screen,
     tail_of,
@@ -581,7 +581,7 @@ STUCK = 8
 
 def _frozen(metric: Series, frozen: int, measured: dict[str, Value]) -> Outcome:
     value = float(metric.values[-1])
-    quantum = printed_quantum(metric.values) or 0.0
+    quantum = least_change(metric.values, value)
     measured |= {"value": value, "quantum": quantum, "frozen": frozen}
     if quantum > LEGIBLE * value:
         return Undecided(measured, Skip.LOW_POWER)

@@ -54,6 +54,7 @@ from .statistics import (
     Profile,
     Stretches,
     curvature_noise,
+    least_change,
     measure,
     median,
     printed_quantum,
@@ -277,15 +278,16 @@ def _only_last(mask: Mask, count: int) -> Mask:
     level=Level.FAIL,
     message="{series} does not change any more from step {first_step} on.",
     evidence="The last {frozen} of {points} logged values hold {distinct} distinct value(s)"
-    " (at least {rows} rows count); before that one row scattered by {before:.3g}, and the printed"
-    " unit is {quantum:.3g}.",
+    " (at least {rows} rows count); before that one row scattered by {before:.3g}, and the least"
+    " change that its digits can show is {quantum:.3g}.",
     needs={"loss": Each((Role.LOSS,), Split.TRAIN, points=20, which=Which.PRINCIPAL)},
     measures={
         "points": "values logged",
         "frozen": "rows at the end with at most two distinct values",
         "distinct": "distinct values among them",
         "before": "noise of one row over the twenty rows before",
-        "quantum": "unit of the last printed decimal, or least difference, of the loss",
+        "quantum": "by how much the loss can differ at all: unit of the last printed decimal,"
+        " spacing of half precision, or least difference",
         "value": "the value at the end",
     },
     variants={
@@ -304,7 +306,8 @@ def _only_last(mask: Mask, count: int) -> Mask:
         guards=(
             "A loss that quietens gradually (full-batch training, decayed learning rate) is not"
             " frozen: the twenty rows before must scatter by more than three printed units.",
-            "Values printed too coarsely to show a change of 1 % cannot be judged.",
+            "Values printed too coarsely to show a change of 1 % cannot be judged. The unit of a"
+            " loss that was computed in half precision is the spacing of that.",
             "A loss of 0 is judged by the rules for zero loss.",
         ),
         references=(
@@ -333,10 +336,9 @@ def frozen_loss(
     measured: dict[str, Value] = {"points": points, "frozen": frozen, "distinct": distinct}
     if frozen < rows or end == 0:
         return Clean(measured)
-    measured |= {"value": end, "quantum": printed_quantum(values) or _least_step(values)}
+    measured |= {"value": end, "quantum": least_change(values, end) or _least_step(values)}
     if frozen == points:
-        printed = printed_quantum(values) or 0.0
-        if distinct > 1 or printed > visible * abs(end):
+        if distinct > 1 or least_change(values, end) > visible * abs(end):
             return Undecided(measured, Skip.LOW_POWER)
         return Fired((Evidence(where(loss), measured, "always"),))
     begin = points - frozen

@@ -13,7 +13,7 @@ from .examples import series, view
 from .interface import Bound, Companions, Each, Example, Which, rule, where
 from .returns import Lost, given_back
 from .shape import first_improved, higher_is_better, rose
-from .statistics import printed_quantum, profile
+from .statistics import least_change, profile
 
 
 @rule(
@@ -185,7 +185,7 @@ def frozen_policy(
     reward = first_improved(rewards)
     if reward is not None:
         return Clean({**measured, "reward": reward.tag})
-    measured["quantum"] = quantum = printed_quantum(entropy.values) or 0.0
+    measured["quantum"] = quantum = least_change(entropy.values, last)
     seen = legible if frozen == len(entropy) else visible
     if last == 0 or quantum > seen * abs(last):
         return Undecided(measured)

@@ -175,6 +175,47 @@ def printed_quantum(values: Floats) -> float | None:
     return float(10.0 ** -next(d for d in range(digits + 1) if printed(sample, d)))
 
 
+def least_change(values: Floats, at: float) -> float:
+    """By how much values that were logged can differ at all from ``at``: the unit of the last
+    printed decimal, or the spacing of half precision where each is such a number; 0 for full
+    precision."""
+    return max(printed_quantum(values) or 0.0, _half_spacing(values, at))
+
+
+def _half_spacing(values: Floats, at: float) -> float:
+    """Spacing, at a value, of bfloat16 or float16 where that type holds all of the values; else 0.
+    One or two values may be such numbers by chance: there must be three.
+
+    A half-precision loss is 2**-8 to 2**-11 of itself away from the next, and has as many decimals
+    as any other where it is printed.
+    """
+    finite = values[np.isfinite(values)]
+    if not len(finite) or not _is_half(finite[:1]) or len(np.unique(finite)) < 3:
+        return 0.0
+    if not _is_half(finite):
+        return 0.0
+    bits = _BFLOAT16_BITS if _is_bfloat16(finite) else _FLOAT16_BITS
+    return math.ldexp(1.0, math.frexp(at)[1] - bits)
+
+
+_BFLOAT16_BITS, _FLOAT16_BITS = 8, 11
+"""Bits of the significand, the first one, which is not stored, among them (IEEE 754)."""
+
+
+def _is_half(values: Floats) -> bool:
+    return _is_bfloat16(values) or _is_float16(values)
+
+
+def _is_bfloat16(values: Floats) -> bool:
+    """The upper half of a number of single precision."""
+    single = values.astype(np.float32)
+    return bool((single == values).all()) and not (single.view(np.uint32) & 0xFFFF).any()
+
+
+def _is_float16(values: Floats) -> bool:
+    return bool((values.astype(np.float16) == values).all())
+
+
 def at_least_printed(sigma: float, values: Floats) -> float:
     """``sigma``, or the unit of the last printed decimal where that is greater. Mostly the first
     value rules that out."""
