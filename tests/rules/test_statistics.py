@@ -115,6 +115,14 @@ def test_printed_quantum(values: list[float], quantum: float | None) -> None:
     assert printed_quantum(np.array(values)) == quantum
 
 
+def test_a_step_to_the_next_number_of_half_precision_is_no_spike() -> None:
+    values = np.full(400, 2.25)
+    values[::7], values[3::50] = 2.265625, 2.234375
+    assert not spikes(values, 7).mask.any()
+    values[303] = 2.5
+    assert np.flatnonzero(spikes(values, 7).mask).tolist() == [303]
+
+
 @pytest.mark.parametrize(
     ("values", "at", "change"),
     [

@@ -632,7 +632,8 @@ def spikes(values: Floats, sigmas: float) -> Spikes:
     before = np.concatenate((whole[:-1], whole[1:]), axis=1)
     levels = _upper_medians(before)
     spread = NORMAL_MAD * _upper_medians(np.abs(before - levels[:, None]))
-    spread = np.maximum(spread, np.maximum(printed_quantum(values) or 0.0, 1e-3 * np.abs(levels)))
+    least = least_change(values, float(np.abs(levels).max()))
+    spread = np.maximum(spread, np.maximum(least, 1e-3 * np.abs(levels)))
     limits = np.repeat(levels + sigmas * spread, SPIKE_BLOCK)[: len(values) - 2 * SPIKE_BLOCK]
     mask = np.zeros(len(values), np.bool_)
     mask[2 * SPIKE_BLOCK :] = values[2 * SPIKE_BLOCK :] > limits
