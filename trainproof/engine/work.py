@@ -264,10 +264,11 @@ def cells_of(task: Task, settings: Settings, view: RunView, progress: Progress) 
     cells: list[Cell] = []
     with silent():
         for number, id in enumerate(settings.rules_of(task)):
-            if id not in lost:
-                progress.at(Phase.CHECKING, number)
-            overrides = settings.thresholds.get(id, {})
-            cells.append(lost.get(id) or cell_of(REGISTRY[id], view, overrides))
+            if id in lost:
+                cells.append(lost[id])
+                continue
+            progress.at(Phase.CHECKING, number)
+            cells.append(cell_of(REGISTRY[id], view, settings.thresholds.get(id, {})))
     return tuple(cells)
 
 

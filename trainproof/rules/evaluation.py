@@ -225,8 +225,9 @@ def frozen_evaluation(
     if frozen >= evaluations and last != 0 and quantum <= visible * abs(last):
         return Fired((Evidence(place, measured),))
     measured["quantum"] = quantum
-    meanwhile = _learned_meanwhile(loss, frozen, train, legible, units)
-    if meanwhile and frozen >= evaluations:
+    told = frozen >= evaluations and 0 < quantum <= legible * abs(last)
+    meanwhile = _learned_meanwhile(loss, frozen, train, units * quantum) if told else {}
+    if meanwhile:
         return Fired((Evidence(place, {**measured, **meanwhile}, "coarse"),))
     fine = quantum == 0.0 or (frozen >= evaluations and 0 < quantum <= alone * abs(last))
     if last != 0 and frozen == len(loss) and fine and quantum < 1:
@@ -242,16 +243,15 @@ def _unit(loss: Series, frozen: int) -> float:
 
 
 def _learned_meanwhile(
-    loss: Series, frozen: int, train: tuple[Series, ...], legible: float, units: float
+    loss: Series, frozen: int, train: tuple[Series, ...], hidden: float
 ) -> dict[str, Value]:
-    """A training loss that fell, during the last equal evaluations, by more than their printed
-    digits could hide; empty where there is none."""
-    quantum = _unit(loss, frozen)
+    """A training loss that fell, during the last equal evaluations, by more than ``hidden``, which
+    their digits could hide; empty where there is none."""
     learning = first_improved(one for one in train if one.column.axis is loss.column.axis)
-    if learning is None or not 0 < quantum <= legible * abs(float(loss.values[-1])):
+    if learning is None:
         return {}
     moved = _fall_after(learning, int(loss.steps[-frozen]))
-    return {"train": learning.tag, "moved": moved} if moved > units * quantum else {}
+    return {"train": learning.tag, "moved": moved} if moved > hidden else {}
 
 
 def _fall_after(loss: Series, step: int) -> float:

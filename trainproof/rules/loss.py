@@ -336,9 +336,11 @@ def frozen_loss(
     measured: dict[str, Value] = {"points": points, "frozen": frozen, "distinct": distinct}
     if frozen < rows or end == 0:
         return Clean(measured)
-    measured |= {"value": end, "quantum": least_change(values, end) or _least_step(values)}
+    least = least_change(values, end)
+    quantum = least or _least_step(values)
+    measured |= {"value": end, "quantum": quantum}
     if frozen == points:
-        if distinct > 1 or least_change(values, end) > visible * abs(end):
+        if distinct > 1 or least > visible * abs(end):
             return Undecided(measured, Skip.LOW_POWER)
         return Fired((Evidence(where(loss), measured, "always"),))
     begin = points - frozen
@@ -347,7 +349,7 @@ def frozen_loss(
     measured["before"] = before
     # A loss that falls to a fraction scatters by that fraction: it may sink below the last digit.
     share = min(end / median(earlier), 1.0) if values.min() > 0 else 1.0
-    if begin < rows or not share * before > units * float(measured["quantum"]):
+    if begin < rows or not share * before > units * quantum:
         return Undecided(measured, Skip.LOW_POWER)
     return Fired((Evidence(where(loss, begin), measured),))
 

@@ -190,20 +190,21 @@ def _half_spacing(values: Floats, at: float) -> float:
     as any other where it is printed.
     """
     finite = values[np.isfinite(values)]
-    if not len(finite) or not _is_half(finite[:1]) or len(np.unique(finite)) < 3:
+    if not len(finite) or not _half_bits(finite[:1]) or len(np.unique(finite)) < 3:
         return 0.0
-    if not _is_half(finite):
-        return 0.0
-    bits = _BFLOAT16_BITS if _is_bfloat16(finite) else _FLOAT16_BITS
-    return math.ldexp(1.0, math.frexp(at)[1] - bits)
+    bits = _half_bits(finite)
+    return math.ldexp(1.0, math.frexp(at)[1] - bits) if bits else 0.0
 
 
 _BFLOAT16_BITS, _FLOAT16_BITS = 8, 11
 """Bits of the significand, the first one, which is not stored, among them (IEEE 754)."""
 
 
-def _is_half(values: Floats) -> bool:
-    return _is_bfloat16(values) or _is_float16(values)
+def _half_bits(values: Floats) -> int:
+    """Those of the half-precision type that holds all of the values; 0 where none does."""
+    if _is_bfloat16(values):
+        return _BFLOAT16_BITS
+    return _FLOAT16_BITS if _is_float16(values) else 0
 
 
 def _is_bfloat16(values: Floats) -> bool:

@@ -56,16 +56,18 @@ def _sifted(
     checkpoint: Checkpoint,
     bad: Callable[[TensorInfo], bool],
     candidates: _Candidates,
-    more: Callable[[list[TensorInfo]], Mapping[str, Value]],
+    more: Callable[[SavedFile, list[TensorInfo]], Mapping[str, Value]],
+    variant: Callable[[Mapping[str, Value]], str] = lambda _: "",
 ) -> Outcome:
     """Fired with one place for each file that holds such tensors: how many, and the first names.
 
-    ``more``: what else is measured of those of one file.
+    ``more``: what else is measured of those of one file. ``variant``: the form, by what was
+    measured.
     """
-    found = [
-        Evidence(place_of(these[0]), {**_counted(these, looked), **more(these)})
-        for _, these, looked in _bad_by_file(checkpoint, bad, candidates)
-    ]
+    found = []
+    for file, these, looked in _bad_by_file(checkpoint, bad, candidates):
+        measured = {**_counted(these, looked), **more(file, these)}
+        found.append(Evidence(place_of(these[0]), measured, variant(measured)))
     return settle_values(
         checkpoint, found, sum(1 for file in checkpoint.files for _ in candidates(file))
     )
@@ -260,20 +262,17 @@ _FEW = 16
     subject=SubjectKind.CHECKPOINT,
 )
 def all_zero(checkpoint: Checkpoint) -> Outcome:
-    found = []
-    if checkpoint.step != 0 and not _unstepped(checkpoint):
-        for file, these, looked in _bad_by_file(checkpoint, _is_zero, _matrices):
-            scales = untrained(file)
-            more = {"elements": total(stats_of(one).elements for one in these), "scales": scales}
-            measured = {**_counted(these, looked), **more}
-            found.append(Evidence(place_of(these[0]), measured, "start" if scales else ""))
-    return settle_values(
-        checkpoint, found, sum(1 for file in checkpoint.files for _ in _matrices(file))
+    begun = checkpoint.step != 0 and not _unstepped(checkpoint)
+    return _sifted(
+        checkpoint,
+        lambda one: begun and stats_of(one).all_zero,
+        _matrices,
+        lambda file, bad: {
+            "elements": total(stats_of(one).elements for one in bad),
+            "scales": untrained(file),
+        },
+        lambda measured: "start" if measured["scales"] else "",
     )
-
-
-def _is_zero(one: TensorInfo) -> bool:
-    return stats_of(one).all_zero
 
 
 def _unstepped(checkpoint: Checkpoint) -> bool:
@@ -408,7 +407,7 @@ def batch_norm(checkpoint: Checkpoint) -> Outcome:
         checkpoint,
         _impossible,
         _variances,
-        lambda bad: {"least": _least(bad[0]), "nan": stats_of(bad[0]).nonfinite},
+        lambda _, bad: {"least": _least(bad[0]), "nan": stats_of(bad[0]).nonfinite},
     )
 
 
@@ -676,7 +675,7 @@ def _small_in(one: TensorInfo) -> dict[str, Value]:
     subject=SubjectKind.CHECKPOINT,
 )
 def adam(checkpoint: Checkpoint) -> Outcome:
-    return _sifted(checkpoint, _negative, _squares, lambda bad: {"least": _least(bad[0])})
+    return _sifted(checkpoint, _negative, _squares, lambda _, bad: {"least": _least(bad[0])})
 
 
 def _squares(file: SavedFile) -> Iterator[TensorInfo]:
