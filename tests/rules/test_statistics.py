@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from trainproof.model.data import Floats
 from trainproof.rules.examples import series
@@ -21,8 +22,10 @@ from trainproof.rules.statistics import (
     deviation,
     equal_parts,
     falling_p,
+    greatest,
     higher_p,
     kendall,
+    least,
     least_change,
     measure,
     median,
@@ -37,6 +40,7 @@ from trainproof.rules.statistics import (
     shared_steps,
     spikes,
     stretches,
+    tail_at,
     tail_of,
     theil_sen,
     trend,
@@ -56,6 +60,13 @@ def normal(count: int, seed: int = 7) -> Floats:
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=200))
 def test_median_is_numpys(values: list[float]) -> None:
     assert median(np.array(values)) == pytest.approx(float(np.median(values)), rel=1e-12)
+
+
+@given(st.lists(st.floats(), min_size=1, max_size=50))
+def test_least_and_greatest_are_numpys(values: list[float]) -> None:
+    numbers = np.array(values)
+    found = [least(numbers), greatest(numbers)]
+    assert repr(found) == repr([float(numbers.min()), float(numbers.max())])  # -0.0 is not 0.0
 
 
 def test_median_of_nothing_is_nan() -> None:
@@ -194,6 +205,13 @@ def test_noise_is_at_least_the_printed_unit(digits: int | None, single: bool, si
 def test_the_tail_is_the_stretch_that_reaches_the_end(held: list[bool]) -> None:
     mask = np.array(held, np.bool_)
     assert tail_of(mask) == stretches(mask).tail
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0, math.nan]), max_size=12))
+def test_the_tail_of_a_value_is_that_of_where_it_stands(values: list[float]) -> None:
+    numbers = np.array(values, np.float64)
+    for value in (0.0, 1.0, math.nan):
+        assert tail_at(numbers, value) == tail_of(numbers == value)
 
 
 @given(st.lists(st.sampled_from([-math.inf, -1.0, 0.0, 2.5, math.inf, math.nan]), max_size=40))
@@ -386,6 +404,16 @@ def test_neither_a_trend_nor_a_jump_nor_a_turn_is_wandering() -> None:
     assert wander(np.where(line < 50, 0.0, 10.0)) == 0
 
 
+@pytest.mark.parametrize("count", [16, 40, 99, 300])
+def test_levels_stray_by_the_greatest_curvature_noise_up_to_an_eighth(count: int) -> None:
+    values = np.cumsum(normal(count))
+    lags = [lag for lag in (1, 2, 3, 4, 6, 9, 13, 19, 28) if lag * 8 <= count]
+    noises = [curvature_noise(values, lag) for lag in lags]
+    most, at = max(noises), lags[noises.index(max(noises))]
+    power = min(0.5, math.log(most / noises[0]) / math.log(at)) if at > 1 else 0.0
+    assert wander(values) == most * max(1.0, count / 3 / at) ** power
+
+
 def test_three_values_cannot_wander() -> None:
     assert wander(array(1, 2, 1)) == 0
 
@@ -403,6 +431,14 @@ def test_a_profile_is_made_once_and_forgotten_with_its_series() -> None:
     one = series("loss", [1.0, 2.0, 3.0])
     assert profile(one) is profile(one)
     assert profile(series("loss", [1.0, 2.0, 3.0])) is not profile(one)
+
+
+def test_what_takes_the_place_of_a_series_has_a_profile_of_its_own() -> None:
+    one = series("loss", [1.0, 2.0, 3.0])
+    before = profile(one)
+    other = replace(one, column=replace(one.column, values=array(3, 2, 1)))
+    assert (profile(other).first, profile(other).values.tolist()) == (2, [3, 2, 1])
+    assert profile(one) is before
 
 
 def test_huge_values_overflow_silently() -> None:

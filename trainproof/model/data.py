@@ -165,12 +165,19 @@ class Column(msgspec.Struct, frozen=True, eq=False):
 
 
 class Series(msgspec.Struct, frozen=True, eq=False, weakref=True):
-    """A column with its place and its meaning. The only thing series rules judge."""
+    """A column with its place and its meaning. The only thing series rules judge.
+
+    ``derived``: what was computed from it once, for all who ask again, by what computes it.
+    """
 
     artifact: str
     identity: Identity
     column: Column
     also_in: tuple[str, ...] = ()
+    derived: dict[Callable[[Series], Any], Any] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "derived", {})  # never that of what it replaces
 
     @property
     def tag(self) -> str:

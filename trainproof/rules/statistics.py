@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, wraps
 from itertools import pairwise
 from typing import TypeVar
-from weakref import WeakKeyDictionary
 
 import msgspec
 import numpy as np
@@ -35,6 +34,9 @@ LEAST_WIDTH = 5
 _SMALL = 32
 """Up to so many numbers, a list is sorted sooner than an array is searched."""
 
+_SORTED = 256
+"""Up to so many numbers, an array is sorted sooner than it is searched for two of them."""
+
 _SAMPLE = 512
 _DIGITS = 8
 _EXACT = 60
@@ -45,15 +47,15 @@ def once_per_series(function: Callable[[Series], T]) -> Callable[[Series], T]:
 
     The result must not refer to the series.
     """
-    memory: WeakKeyDictionary[Series, T] = WeakKeyDictionary()
 
     @wraps(function)
     def remembered(series: Series) -> T:
-        try:
-            return memory[series]
-        except KeyError:
-            result = memory[series] = function(series)
-            return result
+        derived = series.derived
+        if function in derived:
+            known: T = derived[function]
+            return known
+        result = derived[function] = function(series)
+        return result
 
     return remembered
 
@@ -66,9 +68,36 @@ def median(values: Floats) -> float:
     return _selected(values if len(values) <= _SMALL else values.copy())
 
 
+def least(values: Floats) -> float:
+    """The least value, NaN where one is NaN: for a third of the price of ``values.min()``, which
+    decides between zeros of both signs."""
+    return values.item(values.argmin()) or float(values.min())
+
+
+def greatest(values: Floats) -> float:
+    """The greatest value, in the same way."""
+    return values.item(values.argmax()) or float(values.max())
+
+
 def _median_size(values: Floats) -> float:
-    """Median of the absolute values, which take the place of the values."""
-    return _selected(np.abs(values, out=values))
+    """Median of the absolute values, which take the place of the values, in another order."""
+    return _mid(np.abs(values, values))
+
+
+def _mid(values: Floats) -> float:
+    """Median, NaN when empty, but for the sign of a zero; values are left in another order."""
+    if len(values) > _SORTED:
+        return _selected(values)
+    values.sort()
+    return _of_ordered(values)
+
+
+def _of_ordered(values: Floats) -> float:
+    """Median of values in rising order, NaN when empty."""
+    count, half = len(values), len(values) // 2
+    if count % 2:
+        return values.item(half)
+    return _middle(values.item(half - 1), values.item(half)) if count else math.nan
 
 
 def _selected(values: Floats) -> float:
@@ -108,7 +137,7 @@ def noise(values: Floats) -> float:
 
 def deviation(values: Floats) -> float:
     """Median absolute deviation from the median. NaN when empty."""
-    return _median_size(values - median(values))
+    return _median_size(values - _mid(values.copy()))
 
 
 def curvature_noise(values: Floats, lag: int = 1) -> float:
@@ -138,13 +167,42 @@ def wander(values: Floats) -> float:
     """
     sample = values[:: max(1, len(values) // _SAMPLE)]
     lags = _lags(len(sample))
-    spreads = [curvature_noise(sample, lag) for lag in lags]
-    most, least = max(spreads), spreads[0]
+    one = curvature_noise(sample)
+    spreads = [one, *_curvature_noises(sample)]
+    most = max(spreads)
     at = lags[spreads.index(most)]
-    if at == 1 or not least > 0:
+    if at == 1 or not one > 0:
         return most
-    power = min(0.5, math.log(most / least) / math.log(at))
+    power = min(0.5, math.log(most / one) / math.log(at))
     return float(most * max(1.0, len(sample) / 3 / at) ** power)
+
+
+def _curvature_noises(values: Floats) -> Iterator[float]:
+    """``curvature_noise`` at all lags but the first, of which all differences are taken at once: a
+    row of them for each lag, filled up with NaN, which sorts behind all numbers."""
+    lags = _lags(len(values))[1:]
+    if not lags:
+        return
+    before, ahead = _ahead(len(values))
+    padded = np.concatenate((values, _gap(2 * lags[-1])))
+    table = padded[ahead] - 2 * padded[before] + values[: -2 * lags[0]]
+    np.abs(table, table)
+    table.sort(axis=1)
+    for row, lag in zip(table, lags, strict=True):
+        yield NORMAL_MAD / math.sqrt(6) * _of_ordered(row[: len(values) - 2 * lag])
+
+
+@lru_cache(maxsize=64)
+def _gap(count: int) -> Floats:
+    return np.full(count, np.nan)
+
+
+@lru_cache(maxsize=64)
+def _ahead(count: int) -> tuple[Ints, Ints]:
+    """For each lag but the first a row of the places once, and twice, the lag ahead."""
+    lags = np.array(_lags(count)[1:])[:, None]
+    places = np.arange(count - 2 * int(lags[0, 0]))
+    return places + lags, places + 2 * lags
 
 
 @lru_cache(maxsize=64)
@@ -220,13 +278,18 @@ def _is_float16(values: Floats) -> bool:
 def at_least_printed(sigma: float, values: Floats) -> float:
     """``sigma``, or the unit of the last printed decimal where that is greater. Mostly the first
     value rules that out."""
-    first = float(values[0])
-    for digits in range(_DIGITS + 1):
-        if not 10.0**-digits > sigma:
+    first = abs(values.item(0))
+    for unit, scale in _UNITS:
+        if not unit > sigma:
             return sigma
-        if _one_printed(first, digits) or _one_stored_single(first, digits):
+        scaled = first * scale
+        # Within what printing leaves of a number, or storing it with 24 bits (6e-8 of it).
+        if not scaled < math.inf or abs(scaled - round(scaled)) <= 1e-6 * max(scaled, 1.0):
             break
     return max(sigma, printed_quantum(values) or 0.0)
+
+
+_UNITS = tuple((10.0**-digits, 10.0**digits) for digits in range(_DIGITS + 1))
 
 
 def _printed(values: Floats, digits: int) -> bool:
@@ -315,7 +378,7 @@ class Stretches(msgspec.Struct, frozen=True):
 
 
 def stretches(mask: Mask) -> Stretches:
-    if not mask.any():
+    if not np.count_nonzero(mask):
         return Stretches(_NOWHERE, _NOWHERE, len(mask))
     padded = np.zeros(len(mask) + 2, np.int8)
     padded[1:-1] = mask
@@ -325,6 +388,15 @@ def stretches(mask: Mask) -> Stretches:
 
 _NOWHERE: Ints = np.zeros(0, np.int64)
 _NOWHERE.flags.writeable = False
+
+
+def tail_at(values: Floats, value: float) -> int:
+    """How many of the last points are equal to a value. Mostly the last two tell."""
+    if not len(values) or values.item(-1) != value:
+        return 0
+    if len(values) > 1 and values.item(-2) != value:
+        return 1
+    return tail_of(values == value)
 
 
 def tail_of(mask: Mask) -> int:
@@ -563,7 +635,8 @@ def block_medians(values: Floats, edges: tuple[int, ...]) -> Floats:
 
 
 def _row_medians(table: Floats) -> Floats:
-    ordered, half = np.sort(table, axis=1), table.shape[1] // 2
+    ordered, half = table.copy(), table.shape[1] // 2
+    ordered.sort(axis=1)
     if table.shape[1] % 2:
         return ordered[:, half]
     return 0.5 * ordered[:, half - 1] + 0.5 * ordered[:, half]
@@ -578,13 +651,20 @@ def _noise_and_memory(
     the residual remembers, its own spread is the noise.
     """
     sigma = noise(values)
-    residual = values - np.interp(np.arange(len(values)), _middles(edges), medians)
-    spread = NORMAL_MAD * _median_size(residual.copy())
+    residual = values - np.interp(_places(len(values)), _middles(edges), medians)
+    sizes = np.abs(residual)
+    most, spread = greatest(sizes), NORMAL_MAD * _mid(sizes)
     limit = 4 * spread
-    clipped = np.minimum(np.maximum(residual, -limit), limit)  # half the price of np.clip
-    power = _product(clipped, clipped)
-    rho = _product(clipped[1:], clipped[:-1]) / power if power > 0 else 0.0
+    if not most <= limit:
+        residual = np.minimum(np.maximum(residual, -limit), limit)  # half the price of np.clip
+    power = _product(residual, residual)
+    rho = _product(residual[1:], residual[:-1]) / power if power > 0 else 0.0
     return (max(sigma, spread) if rho > REMEMBERS else sigma), rho
+
+
+@lru_cache(maxsize=64)
+def _places(count: int) -> Floats:
+    return np.arange(count, dtype=np.float64)
 
 
 @lru_cache(maxsize=64)
@@ -657,7 +737,7 @@ class Shared(msgspec.Struct, frozen=True, eq=False):
 def shared_steps(one: Series, other: Series) -> Shared:
     """Steps must rise within each series, as they do after segmentation."""
     a, b = one.steps, other.steps
-    if len(a) == len(b) and bool((a == b).all()):
+    if len(a) == len(b) and not np.count_nonzero(a != b):
         every = np.arange(len(a))
         return Shared(every, every)
     at = np.minimum(np.searchsorted(b, a), len(b) - 1)
@@ -694,7 +774,7 @@ def screen(series: Series) -> Screen:
 def rises(series: Series) -> bool:
     """Whether each step is greater than the one before."""
     steps = series.steps
-    return bool((steps[1:] > steps[:-1]).all())
+    return int(np.count_nonzero(steps[1:] > steps[:-1])) == len(steps) - 1
 
 
 def not_a_loss(values: Floats) -> str | None:
