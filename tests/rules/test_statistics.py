@@ -22,11 +22,11 @@ from trainproof.rules.statistics import (
     deviation,
     equal_parts,
     falling_p,
-    greatest,
+    greatest_of,
     higher_p,
     kendall,
-    least,
     least_change,
+    least_of,
     measure,
     median,
     median_of_three,
@@ -65,7 +65,7 @@ def test_median_is_numpys(values: list[float]) -> None:
 @given(st.lists(st.floats(), min_size=1, max_size=50))
 def test_least_and_greatest_are_numpys(values: list[float]) -> None:
     numbers = np.array(values)
-    found = [least(numbers), greatest(numbers)]
+    found = [least_of(numbers), greatest_of(numbers)]
     assert repr(found) == repr([float(numbers.min()), float(numbers.max())])  # -0.0 is not 0.0
 
 

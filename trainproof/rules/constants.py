@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 LEAST_FLOAT = "-ln(FLT_MIN)"
 
@@ -29,10 +30,16 @@ EXACTLY = 2e-5
 
 def clamp_at(value: float, near: float = NEAR) -> str | None:
     """The name of the clamp constant at which the value sits, if any."""
+    if value < _FAR_BELOW:  # as most losses are
+        return None
     found = (name for name, bound in CLAMPS.items() if abs(value - bound) <= near * bound)
     return next(found, None)
 
 
+_FAR_BELOW = min(CLAMPS.values()) / 2
+
+
+@lru_cache(maxsize=64)
 def softmax_twice(classes: int) -> float:
     """The least cross-entropy of a softmax that is fed probabilities: they differ by at most 1.
 

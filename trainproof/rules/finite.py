@@ -1,5 +1,6 @@
 """Values that stopped being numbers."""
 
+from functools import lru_cache
 from typing import Annotated
 
 import numpy as np
@@ -214,6 +215,7 @@ def hidden_nonfinite(
     return Fired((Evidence(where(grad, both.here[first], both.here[last]), measured),))
 
 
+@lru_cache(maxsize=64)
 def _filters(framework: str) -> bool:
     words = framework.lower().replace("-", "").replace("_", "").split()
     return any(word in FILTERED_BY for word in words)

@@ -15,7 +15,7 @@ from .coupling import Coupling, coupling
 from .examples import falling, series, view
 from .interface import Bound, Companions, Declared, Each, Example, Which, rule, where
 from .shape import on_same_data
-from .statistics import median, screen, tail_of
+from .statistics import greatest_of, least_of, median, screen, tail_of
 
 GAMES = (Regime.REINFORCEMENT, Regime.ADVERSARIAL)
 
@@ -215,7 +215,7 @@ def _by_floor(
     loss: Series, metrics: tuple[Series, ...], facts: Facts, near: float, right: float
 ) -> Outcome:
     ending = loss.values[-(len(loss) // 3) :]
-    least, most = float(loss.values.min()), float(ending.max())
+    least, most = least_of(loss.values), greatest_of(ending)
     measured: dict[str, Value] = {"points": len(loss), "end": median(ending), "least": least}
     candidates = COMMON_CLASSES if facts.num_classes is None else (facts.num_classes,)
     classes = next((c for c in candidates if _at_floor(c, least, most, near)), None)

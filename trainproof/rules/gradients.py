@@ -21,7 +21,9 @@ from .statistics import (
     block_medians,
     deviation,
     equal_parts,
+    greatest_of,
     least_change,
+    least_of,
     measure,
     median,
     printed_quantum,
@@ -29,7 +31,7 @@ from .statistics import (
     screen,
     shared_steps,
     stretches,
-    tail_of,
+    tail_at,
     trend,
     widths,
 )
@@ -113,17 +115,17 @@ def zero_gradient(
         float, Bound("printed units", "a level before that rounding could hide", ge=0)
     ] = 10.0,
 ) -> Outcome:
-    zeros = len(grad) - int(np.count_nonzero(grad.values))
-    measured: dict[str, Value] = {"points": len(grad), "zeros": zeros}
-    if zeros == len(grad):
+    values = grad.values
+    zeros = len(values) - int(np.count_nonzero(values))
+    measured: dict[str, Value] = {"points": len(values), "zeros": zeros}
+    if zeros == len(values):
         return _all_zero(grad, others, losses, measured)
-    zero = grad.values == 0
-    tail = tail_of(zero)
+    tail = tail_at(values, 0.0)
     measured["tail"] = tail
     if tail < in_a_row:
         return Clean(measured)
-    measured["before"] = median(grad.values[~zero][-5:])
-    quantum = printed_quantum(grad.values) or 0.0
+    measured["before"] = median(values[values != 0][-5:])
+    quantum = printed_quantum(values) or 0.0
     if float(measured["before"]) <= units * quantum or not any(
         _loss_present(grad, tail, loss) for loss in losses
     ):
@@ -215,28 +217,31 @@ def gradient_spike(
         float, Bound("robust sd", "of the logarithms, by which a spike must stand out", ge=0)
     ] = 5.0,
 ) -> Outcome:
-    finite = np.isfinite(grad.values)
-    values = grad.values[finite]
+    points, values = len(grad), _finite(grad)
     if len(values) < 20:
-        return Undecided({"points": len(grad)}, Skip.NEED_TOO_SHORT)
+        return Undecided({"points": points}, Skip.NEED_TOO_SHORT)
     around = _around(values)
-    scatter = _scatter(values, around)
-    mask = _above(values, max(limit, math.exp(min(700.0, sigmas * scatter))), around)
+    ratios = _ratios(values, around)
+    scatter = NORMAL_MAD * deviation(np.log(ratios)) if len(ratios) else 0.0
+    limit = max(limit, math.exp(min(700.0, sigmas * scatter)))
+    # Mostly no ratio comes so near the limit that the last bits of both would matter.
+    near = len(ratios) and greatest_of(ratios) > 0.99 * limit
+    mask = _above(values, limit, around) if near else np.zeros(len(values), np.bool_)
     count = int(np.count_nonzero(mask))
-    longest = stretches(mask).longest
+    longest = stretches(mask).longest if count else 0
     judged = len(values) - len(values) // 10
     measured: dict[str, Value] = {
-        "points": len(grad),
+        "points": points,
         "judged": judged,
         "spikes": count,
         "longest": longest,
         "scatter": scatter,
     }
     if longest < in_a_row and count < max(2.0, share * judged):
-        return Clean(measured) if len(values) == len(grad) else Undecided(measured, Skip.NOT_FINITE)
+        return Clean(measured) if len(values) == points else Undecided(measured, Skip.NOT_FINITE)
     rows = np.flatnonzero(mask)
     at = int(rows[np.argmax(values[rows])])
-    places = np.flatnonzero(finite)
+    places = np.flatnonzero(np.isfinite(grad.values))
     measured |= {
         "top": float(values[at]),
         "top_step": int(grad.steps[places[at]]),
@@ -245,10 +250,17 @@ def gradient_spike(
     return Fired((Evidence(where(grad, int(places[rows[0]]), int(places[rows[-1]])), measured),))
 
 
-def _scatter(values: Floats, around: Floats) -> float:
+def _finite(grad: Series) -> Floats:
+    values = grad.values
+    return values[np.isfinite(values)] if screen(grad).nonfinite else values
+
+
+def _ratios(values: Floats, around: Floats) -> Floats:
+    """Values over level, where both are positive."""
+    if least_of(values) > 0 and least_of(around) > 0:
+        return values / around
     positive = (values > 0) & (around > 0)
-    logs = np.log(values[positive] / around[positive])
-    return NORMAL_MAD * deviation(logs) if len(logs) else 0.0
+    return values[positive] / around[positive]
 
 
 def _above(values: Floats, limit: float, around: Floats) -> Mask:
@@ -261,8 +273,9 @@ def _around(values: Floats) -> Floats:
     """For each row the median of up to five neighbouring blocks' medians, its own included."""
     blocks = min(MOST_BLOCKS, len(values) // 4)
     edges = equal_parts(len(values), blocks)
-    near = np.sort(block_medians(values, edges)[_neighbours(blocks)], axis=1)[:, 2]
-    return near.repeat(widths(edges))
+    near = block_medians(values, edges)[_neighbours(blocks)]
+    near.sort(axis=1)
+    return near[:, 2].repeat(widths(edges))
 
 
 @lru_cache(maxsize=MOST_BLOCKS)
@@ -344,9 +357,10 @@ def gradient_growth(
     slow: Annotated[float, Bound("ratio", "of the levels, of a steady growth", ge=1)] = 2.5,
     certain: Annotated[float, Bound("p", "below which a growth is steady", ge=0, le=1)] = 1e-6,
 ) -> Outcome:
-    values = grad.values[len(grad) // 10 :]
-    measured: dict[str, Value] = {"points": len(grad), "judged": len(values)}
-    lowest, highest = float(values.min()), float(values.max())
+    points = len(grad)
+    values = grad.values[points // 10 :]
+    measured: dict[str, Value] = {"points": points, "judged": len(values)}
+    lowest, highest = least_of(values), greatest_of(values)
     if not lowest > 0:
         return Undecided(measured, Skip.NEED_DEGENERATE)
     measured["range"] = highest / lowest
@@ -355,14 +369,10 @@ def gradient_growth(
     logs = np.log(values)
     seen = trend(logs)
     growth = seen.last - seen.first
-    measured |= {
-        "first": float(np.exp(seen.first)),
-        "last": float(np.exp(seen.last)),
-        "times": float(np.exp(growth)),
-        "p": seen.p_rise,
-    }
-    fast = growth >= np.log(least) and seen.p_rise <= likely
-    steady = growth >= np.log(slow) and seen.p_rise < certain
+    first, last, times = np.exp((seen.first, seen.last, growth)).tolist()
+    measured |= {"first": first, "last": last, "times": times, "p": seen.p_rise}
+    fast = seen.p_rise <= likely and growth >= np.log(least)
+    steady = seen.p_rise < certain and growth >= np.log(slow)
     if not (fast or steady) or growth <= 3 * measure(logs).error:
         return Clean(measured)
     loss = first_improved(losses)
@@ -444,8 +454,8 @@ def gradient_constant(
         float, Bound("share", "printed unit over value: above it nothing is judged", ge=0)
     ] = 1e-3,
 ) -> Outcome:
-    value = float(grad.values[-1])
-    frozen = tail_of(grad.values == value)
+    value = grad.values.item(-1)
+    frozen = tail_at(grad.values, value)
     clip = "not declared" if facts.max_grad_norm is None else facts.max_grad_norm
     measured: dict[str, Value] = {
         "points": len(grad),

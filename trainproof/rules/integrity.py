@@ -36,7 +36,7 @@ from trainproof.model.rule import Doc, Variant
 
 from .examples import falling, series, view
 from .interface import Bound, Each, Example, Which, Whole, rule, starts_late, where
-from .statistics import median, median_of_three, normal_tail, rises, screen
+from .statistics import greatest_of, least_of, median, median_of_three, normal_tail, rises, screen
 
 LISTED = 20
 """Places named per rule; the rest is counted."""
@@ -191,7 +191,7 @@ def gap(
 ) -> Outcome:
     steps = loss.steps if rises(loss) else np.unique(loss.steps)
     distances = (steps[1:] - steps[:-1]).astype(np.float64)
-    begin, end = int(steps[0]), int(steps[-1])
+    begin, end = steps.item(0), steps.item(-1)
     measured: dict[str, Value] = {
         "points": len(loss),
         "gaps": 0,
@@ -199,9 +199,11 @@ def gap(
         "begin": begin,
         "end": end,
     }
+    if not np.count_nonzero(distances[1:] != distances[:-1]):  # mostly all of them are equal
+        return Clean({**measured, "cadence": distances.item(0) if len(distances) else 0.0})
     around = None if _is_even(distances, factor) else _cadence_around(distances)
     if around is None or not (wide := distances > factor * around).any():
-        return Clean({**measured, "cadence": median(distances) if len(distances) else 0.0})
+        return Clean({**measured, "cadence": median(distances)})
     missing = float((distances - around)[wide].sum()) / (end - begin)
     measured |= {"gaps": int(np.count_nonzero(wide)), "missing": missing}
     at = int(np.argmax(np.where(wide, distances, 0)))
@@ -213,7 +215,7 @@ def gap(
 
 def _is_even(distances: Floats, factor: float) -> bool:
     """Whether no distance exceeds ``factor`` times the least one: no cadence is less."""
-    return not len(distances) or bool(distances.max() <= factor * max(distances.min(), 1.0))
+    return greatest_of(distances) <= factor * max(least_of(distances), 1.0)
 
 
 def _cadence_around(distances: Floats) -> Floats:
@@ -394,7 +396,7 @@ class _Rows(msgspec.Struct, frozen=True):
 
 def _rows_of_steps(one: Series) -> _Rows:
     if rises(one):
-        return _Rows(steps=len(one), doubled=0, usual=1, pairs=np.empty((0, 2)), differ=0)
+        return _Rows(steps=len(one), doubled=0, usual=1, pairs=_NO_PAIRS, differ=0)
     order = np.argsort(one.steps, kind="stable")
     steps, begin, rows = np.unique(one.steps[order], return_index=True, return_counts=True)
     values = one.values[order]
@@ -407,6 +409,9 @@ def _rows_of_steps(one: Series) -> _Rows:
         pairs=pairs,
         differ=int(np.count_nonzero(np.abs(pairs[:, 0] - pairs[:, 1]) > 0)),
     )
+
+
+_NO_PAIRS: Floats = np.empty((0, 2))
 
 
 def _mostly_two(one: Series, half: float) -> bool:
@@ -494,7 +499,7 @@ def prefix(
     farthest = _farthest(run)
     if farthest is None:
         return Undecided({"unit": "step"}, Skip.NEED_ABSENT)
-    first, last = int(farthest.steps[0]), int(farthest.steps[-1])
+    first, last = farthest.steps.item(0), farthest.steps.item(-1)
     span: dict[str, Value] = {"first": first, "last": last}
     found: list[Evidence] = []
     if starts_late(farthest):
@@ -511,13 +516,14 @@ def prefix(
 
 def _farthest(run: RunView) -> Series | None:
     """The series that reaches the highest step: of the losses, where there are any."""
-    members = [one for one in run.series if one.split is Split.TRAIN] or list(run.series)
-    losses = [one for one in members if one.role is Role.LOSS] or members
+    logged = run.series
+    members = [one for one in logged if one.identity.split is Split.TRAIN] or logged
+    losses = [one for one in members if one.identity.role is Role.LOSS] or members
     return max(losses, key=_reach, default=None)
 
 
 def _reach(one: Series) -> tuple[int, bool, int]:
-    return int(one.steps[-1]), one.identity.component is None, len(one)
+    return one.steps.item(-1), one.identity.component is None, len(one)
 
 
 def _plan(facts: Facts, farthest: Series, last: int) -> dict[str, Value] | None:

@@ -63,7 +63,7 @@ from .statistics import (
     shared_steps,
     spikes,
     stretches,
-    tail_of,
+    tail_at,
     theil_sen,
 )
 
@@ -248,11 +248,11 @@ def zero_loss_onset(
         float, Bound("share", "of the starting level: below it a loss has decayed", ge=0, le=1)
     ] = 0.01,
 ) -> Outcome:
-    zero = loss.values == 0
-    tail = tail_of(zero)
+    tail = tail_at(loss.values, 0.0)
     measured: dict[str, Value] = {"points": len(loss), "tail": tail}
     if tail < in_a_row or tail == len(loss):
         return Clean(measured)
+    zero = loss.values == 0
     sizes = np.abs(loss.values[~zero])
     before, start = median(sizes[-5:]), median(sizes[:5])
     quantum = printed_quantum(loss.values) or 0.0
@@ -331,7 +331,7 @@ def frozen_loss(
     ] = 0.01,
 ) -> Outcome:
     values = loss.values
-    points, end = len(values), float(values[-1])
+    points, end = len(values), values.item(-1)
     frozen, distinct = _frozen_tail(loss, rows)
     measured: dict[str, Value] = {"points": points, "frozen": frozen, "distinct": distinct}
     if frozen < rows or end == 0:
@@ -358,12 +358,12 @@ def _frozen_tail(loss: Series, rows: int) -> tuple[int, int]:
     """Length of the tail of one value, where it is long enough, else of at most two distinct
     values; and their number."""
     values = loss.values
-    last = values[-1]
-    one = tail_of(values == last)
+    last = values.item(-1)
+    one = tail_at(values, last)
     if one >= rows or one == len(values):
         return one, 1
-    second = values[-one - 1]
-    if np.count_nonzero(values[-rows:] == second) < 2:
+    second = values.item(-one - 1)
+    if values[-rows:].tolist().count(second) < 2:
         return one, 1
     third = np.flatnonzero((values != last) & (values != second))
     return len(values) - (int(third[-1]) + 1 if len(third) else 0), 2

@@ -10,7 +10,7 @@ from trainproof.model.rule import Doc, Variant
 
 from .examples import series, view
 from .interface import Bound, Declared, Each, Example, rule, where
-from .statistics import printed_quantum, tail_of
+from .statistics import greatest_of, printed_quantum, tail_at
 
 FALLING = frozenset({"linear", "cosine", "polynomial"})
 """Schedules that end near 0 when they are carried through."""
@@ -113,12 +113,12 @@ def schedule_ended_early(
     whole: Annotated[float, Bound("share", "that a ratio may be off a whole number", ge=0)] = 0.02,
 ) -> Outcome:
     values, planned = lr.values, _planned(lr, facts)
-    peak, end = float(values.max()), float(values[-1])
-    flat = tail_of(values == end)
+    peak, end = greatest_of(values), values.item(-1)
+    flat = tail_at(values, end)
     measured: dict[str, Value] = {"points": len(lr), "peak": peak, "end": end, "flat": flat}
     if planned is None:
         return Undecided(measured, Skip.NEED_ABSENT)
-    first, last = int(lr.steps[-flat]), int(lr.steps[-1])
+    first, last = lr.steps.item(-flat), lr.steps.item(-1)
     measured |= {"planned": planned, "ratio": planned / first if first > 0 else 0.0}
     over = 0 <= end <= ended * peak and peak > 0 and flat >= 5
     if not (over and 0 < first < before * planned and last - first >= rest * planned):

@@ -1,7 +1,7 @@
 """What a resume should carry on and did not."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import numpy as np
@@ -30,18 +30,18 @@ UNLIKELY = 1e-4
 """Mann-Whitney p below which the loss after a resume is higher than before it."""
 
 
-def _resumed_at(one: Series, run: RunView) -> Iterator[int]:
+def _resumed_at(one: Series, run: RunView) -> list[int]:
     """Positions of the first row after each resume, with rows on both sides.
 
     The rows that a resume did again are not in the series: those before the position lie before
     the step it went on from.
     """
+    if not run.rewinds:
+        return []
     files = {one.artifact, *one.also_in}
     resumes = {r.judged_at for r in run.rewinds if r.resume and r.artifact in files}
-    for step in sorted(resumes):
-        at = int(np.searchsorted(one.steps, step))
-        if 0 < at < len(one):
-            yield at
+    places = (int(np.searchsorted(one.steps, step)) for step in sorted(resumes))
+    return [at for at in places if 0 < at < len(one)]
 
 
 def _resumes(run: RunView) -> bool:
@@ -124,7 +124,7 @@ def rate_jumps(
     jump: Annotated[float, Bound("share", "of the rate: a change that counts", ge=0)] = 0.1,
     usual: Annotated[float, Bound("ratio", "over the changes around", ge=1)] = 5.0,
 ) -> Outcome:
-    places = list(_resumed_at(lr, run))
+    places = _resumed_at(lr, run)
     measured: dict[str, Value] = {"points": len(lr), "resumes": len(places)}
     if not places:
         return Undecided(measured, Skip.NEED_ABSENT) if _resumes(run) else Clean(measured)

@@ -11,7 +11,7 @@ from trainproof.model.rule import Doc, Variant
 from .examples import series, view
 from .interface import Bound, Companions, Declared, Each, Example, Together, rule, where
 from .shape import first_improved
-from .statistics import Stretches, printed_quantum, profile, stretches
+from .statistics import Stretches, least_of, printed_quantum, profile, stretches
 
 RATES = Each((Role.LR,), points=5)
 LOSSES = Companions(Role.LOSS, Split.TRAIN)
@@ -194,21 +194,20 @@ def zero_rate_partial(
     ] = 0.1,
 ) -> Outcome:
     values = lr.values
-    negative = int(np.count_nonzero(values < 0))
-    measured: dict[str, Value] = {"points": len(lr), "negative": negative}
+    negative = int(np.count_nonzero(values < 0.0))
+    measured: dict[str, Value] = {"points": len(values), "negative": negative}
     if negative:
         return _negative(lr, measured)
+    planned = _planned(lr, facts)
+    if least_of(values[:-1]) > 0:
+        return Clean({**measured, "zeros": 0, "longest": 0, "planned": _said(planned)})
     runs = _zeros_after_start(lr)
     if runs is None:
-        return Undecided({**measured, "zeros": len(lr)}, Skip.NEED_DEGENERATE)
+        return Undecided({**measured, "zeros": len(values)}, Skip.NEED_DEGENERATE)
     found = list(runs)
     at, length = max(found, key=lambda run: run[1], default=(0, 0))
-    planned = _planned(lr, facts)
-    measured |= {
-        "zeros": sum(length for _, length in found),
-        "longest": length,
-        "planned": "not declared" if planned is None else planned,
-    }
+    zeros = sum(length for _, length in found)
+    measured |= {"zeros": zeros, "longest": length, "planned": _said(planned)}
     if length < in_a_row:
         return Clean(measured)
     first, last = at, at + length - 1
@@ -247,6 +246,10 @@ def _zeros_after_start(lr: Series) -> Stretches | None:
 def _planned(lr: Series, facts: Facts) -> int | None:
     """The last step of the plan, in the numbers of the series."""
     return facts.max_steps if lr.column.axis is Axis.STEP else None
+
+
+def _said(planned: int | None) -> Value:
+    return "not declared" if planned is None else planned
 
 
 def _sank(lr: Series, at: int) -> bool:

@@ -13,8 +13,10 @@ from trainproof.model.data import Direction, Floats, Role, Series
 from .statistics import (
     FEW,
     Profile,
+    greatest_of,
     higher_p,
     inflation,
+    least_of,
     measure,
     median,
     median_of_three,
@@ -130,10 +132,10 @@ def gravest(values: Floats, seen: Profile, errors: float) -> GiveBack | None:
 
 def _may_have_risen(values: Floats, seen: Profile, errors: float) -> bool:
     """Whether a form can be significant: what it costs less to know than the forms do."""
-    levels = seen.medians.tolist()
-    if _in_errors(levels[-1] - min(levels), seen.error) > errors:
+    levels = seen.medians
+    if _in_errors(levels.item(-1) - least_of(levels), seen.error) > errors:
         return True
-    most = max(values[-_ending(len(values)) :].tolist()) - float(values.min())
+    most = greatest_of(values[-_ending(len(values)) :]) - least_of(values)
     return _in_errors(most, _error_of_points(seen)) > errors
 
 
@@ -144,11 +146,11 @@ def multiplied(values: Floats, errors: float) -> GiveBack | None:
     rise to several times the best level; among the logarithms it does not. The levels are given
     as losses again, with the error at which ``errors`` is that of the logarithms.
     """
-    if len(values) < FEW or not (least := float(values.min())) > 0:
+    if len(values) < FEW or not (least := least_of(values)) > 0:
         return None
     ending = values[-_ending(len(values)) :]
     # The greatest of the last against the least of all: mostly that is enough.
-    if max(ending.tolist()) < MULTIPLE * least or median(ending) < MULTIPLE * _lowest(values):
+    if greatest_of(ending) < MULTIPLE * least or median(ending) < MULTIPLE * _lowest(values):
         return None
     logs = np.log(values)
     found = _by_points(logs, measure(logs), errors)

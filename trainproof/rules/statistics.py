@@ -68,13 +68,13 @@ def median(values: Floats) -> float:
     return _selected(values if len(values) <= _SMALL else values.copy())
 
 
-def least(values: Floats) -> float:
+def least_of(values: Floats) -> float:
     """The least value, NaN where one is NaN: for a third of the price of ``values.min()``, which
     decides between zeros of both signs."""
     return values.item(values.argmin()) or float(values.min())
 
 
-def greatest(values: Floats) -> float:
+def greatest_of(values: Floats) -> float:
     """The greatest value, in the same way."""
     return values.item(values.argmax()) or float(values.max())
 
@@ -653,7 +653,7 @@ def _noise_and_memory(
     sigma = noise(values)
     residual = values - np.interp(_places(len(values)), _middles(edges), medians)
     sizes = np.abs(residual)
-    most, spread = greatest(sizes), NORMAL_MAD * _mid(sizes)
+    most, spread = greatest_of(sizes), NORMAL_MAD * _mid(sizes)
     limit = 4 * spread
     if not most <= limit:
         residual = np.minimum(np.maximum(residual, -limit), limit)  # half the price of np.clip
