@@ -525,3 +525,48 @@ def test_no_run_is_left_out_because_there_are_many(tmp_path: Path) -> None:
     for number in range(45):
         jsonl(tmp_path / f"run{number}" / "log.jsonl", {"loss": settling(30, 3, 1, 0.02)})
     assert len(audited(tmp_path).reports) == 45
+
+
+def test_the_time_that_a_batch_costs_is_no_loss(tmp_path: Path) -> None:
+    """PaddlePaddle's logs, of a training whose batches take longer and longer."""
+    text = (
+        f"[2023/04/01 10:00:00] ppocr INFO: epoch: [1/5], global_step: {i}0, lr: 0.0005, loss:"
+        f" {value:.4f}, avg_reader_cost: {0.01 + i / 1000:.4f} s, avg_batch_cost:"
+        f" {0.2 + i / 100:.4f} s, ips: 300.1 samples/s, eta: 1:00:00\n"
+        for i, value in enumerate(settling(200, 5.0, 1.0, 0.02), 1)
+    )
+    (tmp_path / "train.log").write_text("".join(text))
+    run = judged(tmp_path)
+    assert {one.name for one in run.series if one.role == "loss"} == {"loss"}
+    assert ids(run, "FAIL") == set()
+
+
+def test_what_a_step_costs_is_no_loss_beside_one(tmp_path: Path) -> None:
+    loss = settling(100, 3.0, 0.5, 0.02)
+    costs = [20 + i / 10 for i in range(100)]
+    table(tmp_path / "log.csv", {"step": range(100), "loss": loss, "cost": costs})
+    run = judged(tmp_path)
+    assert (run.verdict, series(run, "cost").role) == (Verdict.PASS, "other")
+
+
+def test_an_error_that_is_trained_on_is_searched_for_what_is_not_finite(tmp_path: Path) -> None:
+    error = [*settling(30, 3.0, 0.5, 0.02), *[NAN] * 30]
+    table(tmp_path / "log.csv", {"epoch": range(60), "train_mse": error, "val_mse": error})
+    assert "TP-NAN" in ids(judged(tmp_path), "FAIL")
+
+
+def test_a_held_out_loss_by_a_short_name_may_rise(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    table(
+        tmp_path / "log.csv",
+        {
+            "epoch": range(60),
+            "tr_loss": settling(60, 2.0, 0.05, 0.02),
+            "va_loss": [
+                0.5 + 1.5 * math.exp(-i / 4) + 0.03 * max(0, i - 12) + chance.gauss(0, 0.01)
+                for i in range(60)
+            ],
+        },
+    )
+    run = judged(tmp_path)
+    assert (run.verdict, "TP-OVERFIT" in ids(run)) == (Verdict.WARN, True)

@@ -38,7 +38,7 @@ from .model.data import (
     Series,
     Split,
 )
-from .readers import held_out
+from .readers import held_out, stand_ins
 from .readers.names import SPLITS, classify, split_of
 from .readers.split_files import (
     TELLING,
@@ -119,7 +119,7 @@ def assemble(
     readings, tags = _named_by_files(readings), _of_all_splits(tags)
     rewinds: list[Rewind] = []
     pieces: list[Piece] = []
-    sets = _held_out(tuple(sorted({column.tag for one in readings for column in one.columns})))
+    sets = _in_company(tuple(sorted({column.tag for one in readings for column in one.columns})))
     for reading in sorted(readings, key=_began):
         series = tuple(_series(id, reading, tags, sets))
         for piece in _pieces(reading, series, rewinds):
@@ -132,9 +132,12 @@ def assemble(
 
 
 @lru_cache(maxsize=64)
-def _held_out(tags: tuple[str, ...]) -> Mapping[str, Identity]:
-    """Once for the many runs of one program, which log the same tags."""
-    return held_out.identities(tags)
+def _in_company(tags: tuple[str, ...]) -> Mapping[str, Identity]:
+    """What tags mean beside one another, for those of which they do not say it alone.
+
+    Once for the many runs of one program, which log the same tags.
+    """
+    return {**stand_ins.identities(tags), **held_out.identities(tags)}
 
 
 def strangers(id: str, readings: Sequence[Reading]) -> tuple[str, ...]:
@@ -193,7 +196,7 @@ def _began(reading: Reading) -> tuple[float, str]:
 def _series(
     id: str, reading: Reading, tags: Mapping[str, str], sets: Mapping[str, Identity]
 ) -> Iterator[Series]:
-    """``sets``: what is known of tags that are about one of several held-out sets."""
+    """``sets``: what is known of tags that mean something else in the company of others."""
     folder = _folder(id, reading.artifact.path)
     for column in reading.columns:
         known = sets.get(column.tag) or classify(column.tag)

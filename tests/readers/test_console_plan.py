@@ -110,11 +110,18 @@ def test_places_without_values() -> None:
         "Namespace(epoch=5, loss=0.5, seed=1)",
         "learning rate warmup 500",
         "took 5 s",
+        "step 5 cost 2.31s",
+        "step 5: done, cost = 120 ms",
         "[logging.py:96] hello",
     ],
 )
 def test_no_plan(text: str) -> None:
     assert plan_of(pieces_of(text)) is None
+
+
+def test_a_cost_without_a_unit_of_time_is_a_value() -> None:
+    assert plan("step 5 cost 2.31").columns == (("cost", 1),)
+    assert plan("step 5 loss 0.5 cost 2.31s").columns == (("loss", 1),)
 
 
 def test_fraction_of_a_whole() -> None:

@@ -62,6 +62,9 @@ def test_a_point_may_stand_for_an_epoch(tag: str) -> None:
         ("CrossEntropy", "crossentropy", "crossentropy"),
         ("l_pix", "l_pix", "pix"),
         ("value_loss", "value_loss", "value"),
+        ("loss_mask", "loss_mask", "mask"),
+        ("errD", "err_d", "disc"),
+        ("errG", "err_g", "gen"),
     ],
 )
 def test_the_total_and_the_parts_of_a_loss(tag: str, base: str, component: str | None) -> None:
@@ -71,7 +74,7 @@ def test_the_total_and_the_parts_of_a_loss(tag: str, base: str, component: str |
 
 NO_LOSS = (
     "loss_weight loss_scale loss/clip_factor best_val_loss min_loss loss_std lambda_weight"
-    " train_runtime eval_loss_vs_iterations"
+    " train_runtime eval_loss_vs_iterations avg_batch_cost avg_reader_cost time_cost"
 )
 
 
@@ -129,10 +132,10 @@ def test_rewards(tag: str, component: str | None, direction: Direction) -> None:
         (Role.GRAD_NORM, "grad_norm,grad-norm,gradient_norm,grad_norm_0,grad_2.0_norm_total"),
         (Role.GRAD_NORM, "train/grad_norm,gnorm,avg_grad_norm,gradnorm"),
         (Role.LOSS_SCALE, "loss-scale,loss_scale,loss scale,amp_scaler,grad_scale"),
-        (Role.STEP_TIME, "step_time,iteration-time,avg_step_time,batch_time,sec_per_step"),
-        (Role.LOADER_TIME, "loader_time,data_time,avg_loader_time"),
+        (Role.STEP_TIME, "step_time,iteration-time,avg_step_time,batch_time,batch_cost"),
+        (Role.LOADER_TIME, "loader_time,data_time,avg_loader_time,avg_reader_cost,data_cost"),
         (Role.THROUGHPUT, "samples_per_second,eval_samples_per_second,tokens_per_sec,tok/s,it/s"),
-        (Role.THROUGHPUT, "time/fps,train_steps_per_second,throughput,tokens_per_second_per_gpu"),
+        (Role.THROUGHPUT, "time/fps,train_steps_per_second,ips,tokens_per_second_per_gpu"),
         (Role.GPU_UTIL, "gpu_util,system.gpu.0.gpu"),
         (Role.GPU_MEMORY, "gpu_mem,GPU_mem,memory,max_mem,system.gpu.0.memoryAllocated"),
         (Role.KL, "kl,approx_kl,kl_div,objective/kl,loss/approximate_kullback-leibler"),

@@ -63,7 +63,7 @@ NEUTRAL = word_set(
 """Words that do not make a component: ``total_loss`` is the total."""
 
 NEUTRAL_FOR = {
-    Role.LOSS: word_set("l"),
+    Role.LOSS: word_set("l err"),
     Role.REWARD: word_set(
         "rollout ep episode episodic env environment cumulative objective rlhf charts critic"
         " runners sampler results performance global moving"
@@ -80,9 +80,10 @@ NOT_ITSELF = word_set(
 )
 NOT_ITSELF_AFTER = word_set(
     "weight weights coef coeff coefficient lambda beta alpha gamma factor ratio scale scaling"
-    " decay mask bound limit range threshold patience temperature"
+    " decay bound limit range threshold patience temperature"
 )
-"""``NOT_ITSELF``, but only behind the quantity: ``loss_weight`` is one, ``alpha_loss`` is not."""
+"""``NOT_ITSELF``, but only behind the quantity: ``loss_weight`` is one, ``alpha_loss`` is not, and
+no more is Mask R-CNN's ``loss_mask``."""
 
 FUSED = {
     f"{split}{what}": (split, what)
@@ -146,7 +147,8 @@ QUANTITIES: tuple[tuple[Role, Direction, str], ...] = (
         "hp metric, mixed precision, weight decay, eta, runtime, remaining, remaining time,"
         " epoch time, eval time, cpu mem, cpu memory, system memory, system cpu, system proc,"
         " system disk, system network, gpu temp, gpu power, base lr, initial lr, init lr,"
-        " target kl, target entropy, nan iterations, bad epochs, exploration rate, ram",
+        " target kl, target entropy, nan iterations, bad epochs, exploration rate, ram, time cost,"
+        " cost time",
     ),
     (
         Role.LOSS_SCALE,
@@ -160,18 +162,18 @@ QUANTITIES: tuple[tuple[Role, Direction, str], ...] = (
         "step time, batch time, iter time, iteration time, step avg, step duration,"
         " time per step, time per iteration, time per iter, time per batch, sec per step,"
         " seconds per step, sec per iter, seconds per iteration, ms per step, ms per iter, s it,"
-        " s iter, sec it, ms step, sec step",
+        " s iter, sec it, ms step, sec step, batch cost, iter cost, iteration cost",
     ),
     (
         Role.LOADER_TIME,
         Direction.LOWER,
         "loader time, data time, dataloader time, dataloading time, data loading time,"
-        " data load time, batch load time, fetch time",
+        " data load time, batch load time, fetch time, reader cost, data cost",
     ),
     (
         Role.THROUGHPUT,
         Direction.HIGHER,
-        "per second, per sec, per s, throughput, fps, tflops, mfu, tps, qps, wps, speed,"
+        "per second, per sec, per s, throughput, fps, ips, tflops, mfu, tps, qps, wps, speed,"
         " tokens s, tokens sec, tok s, tok sec, samples s, samples sec, steps s, steps sec, it s,"
         " it sec, iter s, iter sec, iters s, iterations s, iterations sec, img s, imgs s,"
         " images s, images sec, examples s, examples sec, ex s, items s, items sec",
@@ -211,7 +213,7 @@ QUANTITIES: tuple[tuple[Role, Direction, str], ...] = (
         Role.LOSS,
         Direction.LOWER,
         "loss, losses, cost, nll, bce, l pix, l percep, l style, l g, l d, d a, d b, g a, g b,"
-        " cycle a, cycle b, idt a, idt b, g gan, g l, d real, d fake",
+        " cycle a, cycle b, idt a, idt b, g gan, g l, d real, d fake, err d, err g",
     ),
     (Role.METRIC, Direction.HIGHER, "rewards accuracies, reward accuracy, reward accuracies"),
     (Role.REWARD, Direction.NONE, "rewards chosen, rewards rejected"),
@@ -335,12 +337,13 @@ def classify(tag: str) -> Identity:
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What a tag says, and the words in it that say something else (``wiki`` of
-    ``val_wiki_loss``)."""
+    """What a tag says, the words by which it is known (``loss``), and those in it that say
+    something else (``wiki`` of ``val_wiki_loss``)."""
 
     role: Role
     split: Split
     left: tuple[str, ...]
+    known: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=16384)
@@ -349,10 +352,10 @@ def told(tag: str) -> Told:
     identity = classify(tag)
     rest = _without_split(words_of(tag))[1]
     found = _quantity(rest)
-    inside = frozenset[int]() if found is None else found[1]
+    one, inside = found or (None, frozenset[int]())
     left = (word for i, word in enumerate(rest) if i not in inside)
     words = tuple(word for word in left if word not in NEUTRAL and word not in SCOPES)
-    return Told(identity.role, identity.split, words)
+    return Told(identity.role, identity.split, words, () if one is None else one.words)
 
 
 def words_of(tag: str) -> list[str]:

@@ -17,7 +17,8 @@ from functools import lru_cache
 import msgspec
 
 from trainproof.model.data import Axis, Role, Scope, Split
-from trainproof.readers.names import SPLITS, axis_rank, classify, split_of, word_set
+from trainproof.readers.names import SPLITS, axis_rank, classify, split_of, told, word_set
+from trainproof.readers.stand_ins import COST
 
 from .dialects import NAMES, PRIVATE, STEP_NAMES, framework_of
 from .numbers import HOLE
@@ -65,6 +66,9 @@ _DELIMITER = re.compile(
 _KEY = re.compile(r"[^\W\d][\w./@#%+: -]*$")
 _UNIT = re.compile(r"^(?:(?:%|[^\W\d_]+)(?:/[^\W\d_]+)?(?:\.(?=\s))?| s\.(?=\s))")
 """What is attached to the number before: ``33ms``, ``5ms/step``, ``17.1 s.``."""
+
+_DURATION = re.compile(r"\s*(?:ms|s|secs?|seconds?|mins?|minutes?|hours?|hrs?|h)\b(?!/)")
+"""What makes a cost one of time: ``cost 23.1s``."""
 
 _WORD = re.compile(r"[^\W\d][\w@-]*")
 _DEVICE = re.compile(r"\b(?:cuda|cpu|xla|mps|npu|hpu):$")
@@ -313,8 +317,16 @@ class _Parser(msgspec.Struct):
             role = classify(name).role
             if role is Role.UNKNOWN and self._is_line_of_source(at):
                 return
+            if self._is_duration(at, name, role):
+                return
             if key.explicit or role not in (Role.UNKNOWN, Role.OTHER):
                 self._value(at, name, role)
+
+    def _is_duration(self, at: int, name: str, role: Role) -> bool:
+        """Whether what is called a cost is one of time."""
+        if role is not Role.LOSS or told(name).known != COST:
+            return False
+        return _DURATION.match(self.texts[at + 1]) is not None
 
     def _is_line_of_source(self, at: int) -> bool:
         """``(trainer:732)``: where in the program the line was printed."""
