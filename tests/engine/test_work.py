@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import tfevents as tb
 from trainproof.engine.beacon import Phase
-from trainproof.engine.work import judge
+from trainproof.engine.work import Stores, judge
 from trainproof.model.artifact import Artifact, Kind, Run
 from trainproof.model.progress import Amount
 from trainproof.model.wire import Settings, Task
@@ -63,3 +63,21 @@ def test_what_is_compressed_counts_as_it_lies_on_the_disk(tmp_path: Path) -> Non
     assert told.amounts[-1].total == len(data) + 16
     assert Amount(len(data), len(data) + 16) in told.amounts
     assert told.amounts == sorted(told.amounts)
+
+
+@pytest.mark.parametrize(("live", "content"), [(False, b"one"), (True, b"two")])
+def test_only_a_root_that_is_watched_is_looked_up_again(
+    tmp_path: Path, live: bool, content: bytes
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.log").write_bytes(name.encode())
+    link, stores = tmp_path / "latest", Stores()
+    link.symlink_to("one")
+    settings = Settings(rules=(), live=live)
+    with stores.of(str(link), settings).open("a.log") as stream:
+        assert stream.read() == b"one"
+    link.unlink()
+    link.symlink_to("two")
+    with stores.of(str(link), settings).open("a.log") as stream:
+        assert stream.read() == content

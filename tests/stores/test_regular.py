@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trainproof.stores.regular import open_below, open_regular, resolved
+from trainproof.stores.regular import Loaded, open_below, open_regular, resolved
 
 
 @pytest.fixture
@@ -60,3 +60,43 @@ def test_a_pipe_is_known_for_one_without_a_writer(tree: Path) -> None:
 def test_what_is_not_there_has_no_place(tree: Path, path: str) -> None:
     with pytest.raises(OSError, match=r"No such file|Not a directory"):
         resolved(f"{tree}/{path}")
+
+
+@pytest.mark.parametrize(("size", "small"), [(0, True), (1 << 16, True), ((1 << 16) + 1, False)])
+def test_a_small_file_is_read_at_once(tmp_path: Path, size: int, small: bool) -> None:
+    content = bytes(range(256)) * 300
+    (tmp_path / "a.log").write_bytes(content[:size])
+    with open_regular(str(tmp_path / "a.log")) as stream:
+        assert isinstance(stream, Loaded) == small
+        assert stream.read() == content[:size]
+        assert stream.seek(-min(3, size), os.SEEK_END) == max(0, size - 3)
+        assert stream.read() == content[max(0, size - 3) : size]
+
+
+def test_what_was_read_at_once_keeps_what_the_system_said_of_it(tree: Path) -> None:
+    with open_below(str(tree / "real"), "run/a.csv") as stream:
+        assert isinstance(stream, Loaded)
+        assert stream.told == (tree / "real/run/a.csv").stat()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="Linux only")
+def test_a_file_that_is_longer_than_the_system_says_is_a_stream() -> None:
+    with open_regular("/proc/self/status") as stream:
+        assert not isinstance(stream, Loaded)
+        assert stream.read().startswith(b"Name:")
+
+
+def test_no_descriptor_stays_open(tree: Path) -> None:
+    os.mkfifo(tree / "pipe")
+    (tree / "big").write_bytes(bytes(1 << 17))
+    before = os.open(tree, os.O_RDONLY)
+    os.close(before)
+    open_regular(str(tree / "real/run/a.csv")).close()
+    open_regular(str(tree / "big")).close()
+    with pytest.raises(OSError, match="not a regular file"):
+        open_regular(str(tree / "pipe"))
+    with pytest.raises(OSError):
+        open_below(str(tree / "real"), "alias/a.csv")
+    after = os.open(tree, os.O_RDONLY)
+    os.close(after)
+    assert after == before

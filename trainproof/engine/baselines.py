@@ -19,7 +19,7 @@ from trainproof.rules import REGISTRY
 
 from .beacon import Phase
 from .evaluate import evaluate
-from .work import Progress, read
+from .work import Progress, Stores, read
 
 _Faults = tuple[Fault, ...]
 
@@ -85,11 +85,11 @@ def _view(
     run: Run, faults: tuple[Fault, ...], settings: Settings, progress: Progress, first: int
 ) -> RunView:
     broken = {fault.artifact for fault in faults}
-    readings = []
+    readings, stores = [], Stores()
     for number, artifact in enumerate(run.artifacts, first):
         progress.at(Phase.BASELINE, number)
         lost = artifact.path in broken
-        readings.append(Reading(artifact) if lost else read(artifact, settings))
+        readings.append(Reading(artifact) if lost else read(artifact, settings, stores))
     tags = {tag: role for role, tag in settings.tags}
     return replace(assemble(run.id, readings, faults, tags), id=run.name)
 

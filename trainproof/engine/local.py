@@ -10,7 +10,7 @@ from trainproof.model.wire import RunResult, Settings, Task
 from .baselines import Baselines
 from .beacon import Phase
 from .tails import Tails
-from .work import at_once, judge
+from .work import Stores, at_once, judge
 
 
 class _Silent:
@@ -24,6 +24,7 @@ class Bench:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._baselines = Baselines()
+        self._stores = Stores()
         self._through = Tails().items if settings.live else at_once
 
     def judge(self, tasks: Sequence[Task], finished: Callable[[int, RunResult], None]) -> None:
@@ -31,8 +32,10 @@ class Bench:
         progress, settings = _Silent(), self._settings
         for task in tasks:
             compared = self._baselines.views(task, settings, progress)
-            keep = self._baselines.keep
-            result = judge(task, settings, progress, compared, self._through, keep=keep)
+            keep, stores = self._baselines.keep, self._stores
+            result = judge(
+                task, settings, progress, compared, self._through, keep=keep, stores=stores
+            )
             finished(task.number, result)
 
     def close(self) -> None:

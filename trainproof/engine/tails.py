@@ -16,6 +16,7 @@ from trainproof.model.artifact import Artifact
 from trainproof.model.data import Fault, Item
 from trainproof.readers import reader
 from trainproof.readers.interface import HEAD, Follower, Growing, Options
+from trainproof.stores.regular import Loaded
 
 MOST = 256
 """Files of which the state is kept; the one that was read longest ago goes first."""
@@ -77,7 +78,7 @@ class Tails:
 def _mark(stream: BinaryIO) -> _Mark | None:
     """None for what is no file of the system: a member of an archive, a compressed file."""
     try:
-        told = os.fstat(stream.fileno())
+        told = stream.told if isinstance(stream, Loaded) else os.fstat(stream.fileno())
     except (AttributeError, OSError):
         return None
     return _Mark(told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns)

@@ -42,6 +42,7 @@ from trainproof.rules.pairs import Pair, differences, pairs
 from trainproof.stores import Store, open_store
 from trainproof.stores.compressed import decompressed, place_of, trouble_of
 from trainproof.stores.interface import StoreError
+from trainproof.stores.regular import Loaded
 
 from .beacon import Phase
 from .cells import not_checked
@@ -84,6 +85,7 @@ def judge(
     through: Through = at_once,
     *,
     keep: Keep | None = None,
+    stores: Stores | None = None,
 ) -> RunResult:
     """Everything about one run, compared with ``baselines``. Raises nothing about the data."""
     if task.run.subject is SubjectKind.CHECKPOINT:
@@ -94,7 +96,7 @@ def judge(
         from .inspections import judge_inspected  # noqa: PLC0415 - and these
 
         return judge_inspected(task, settings, progress)
-    readings = list(_readings(task, settings, progress, through))
+    readings = list(_readings(task, settings, progress, through, stores))
     progress.at(Phase.ASSEMBLING)
     tags = {tag: role for role, tag in settings.tags}
     view = assemble(task.run.id, readings, task.known_faults, tags)
@@ -122,10 +124,32 @@ def judge(
 # --- reading --------------------------------------------------------------------------------
 
 
+class Stores:
+    """The stores that a process reads the runs of an audit from, each opened once: but for roots
+    that are watched, which may come to lead elsewhere."""
+
+    def __init__(self) -> None:
+        self._opened: dict[str, Store] = {}
+
+    def of(self, root: str, settings: Settings) -> Store:
+        """Raises StoreError."""
+        if settings.live:
+            return store_of(root, settings)
+        store = self._opened.get(root)
+        if store is None:
+            store = self._opened[root] = store_of(root, settings)
+        return store
+
+
 def _readings(
-    task: Task, settings: Settings, progress: Progress, through: Through
+    task: Task,
+    settings: Settings,
+    progress: Progress,
+    through: Through,
+    stores: Stores | None = None,
 ) -> Iterator[Reading]:
     """Artifacts that killed a worker before are not opened again."""
+    stores = stores or Stores()
     broken = {fault.artifact for fault in task.known_faults}
     total, before = sum(artifact.size for artifact in task.run.artifacts), 0
     for number, artifact in enumerate(task.run.artifacts):
@@ -134,7 +158,8 @@ def _readings(
         else:
             at = partial(progress.at, Phase.READING, number)
             at(Amount(before, total))
-            yield read(artifact, settings, _beating(through, _telling(at, before, total)))
+            renewed = _beating(through, _telling(at, before, total))
+            yield read(artifact, settings, stores, renewed)
         before += artifact.size
 
 
@@ -148,10 +173,13 @@ def _telling(at: Callable[[Amount], None], before: int, total: int) -> Callable[
 
 
 def _beating(through: Through, beat: Callable[[int], None]) -> Through:
-    """The same, with a deadline that is renewed whenever the reader takes more of the stream."""
+    """The same, with a deadline that is renewed whenever the reader takes more of the stream, if it
+    was not read at once."""
 
     def items(artifact: Artifact, stream: BinaryIO, options: Options) -> Iterator[Item]:
-        return through(artifact, cast(BinaryIO, _Beating(stream, beat)), options)
+        if not isinstance(stream, Loaded):
+            stream = cast(BinaryIO, _Beating(stream, beat))
+        return through(artifact, stream, options)
 
     return items
 
@@ -210,11 +238,13 @@ def store_of(root: str, settings: Settings) -> Store:
     return open_store(root, settings.follow_symlinks, spool=settings.spools.get(root))
 
 
-def read(artifact: Artifact, settings: Settings, through: Through = at_once) -> Reading:
+def read(
+    artifact: Artifact, settings: Settings, stores: Stores, through: Through = at_once
+) -> Reading:
     """One artifact through its reader; whatever goes wrong is a fault of that file."""
     found = _Collected()
     try:
-        store = store_of(artifact.root, settings)
+        store = stores.of(artifact.root, settings)
         opened = decompressed(store.open(artifact.path), artifact.path)
         with contextlib.closing(opened) as stream:
             for item in through(artifact, stream, Options(settings.tags)):

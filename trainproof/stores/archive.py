@@ -180,7 +180,8 @@ def _contents(archive_path: str, target: str, limits: Limits) -> Iterator[Item]:
         if format is None:
             raise _Stop("not an archive of runs")
         with open_regular(os.path.realpath(archive_path)) as stream:
-            budget = limits.budget(os.fstat(stream.fileno()).st_size)
+            budget = limits.budget(stream.seek(0, os.SEEK_END))
+            stream.seek(0)
             if format is Format.ZIP:
                 members = _zip_members(stream, limits)
             else:

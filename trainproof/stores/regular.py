@@ -14,21 +14,25 @@ _PLACE = getattr(os, "O_PATH", 0)
 _DIRECTORY = _PLACE | os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+_SMALL = 1 << 16
+"""Bytes up to which a file is read at once: making a stream of it costs more than they do."""
+
+
+class Loaded(io.BytesIO):
+    """The content of a small file; ``told``: what the system said of it before it was read."""
+
+    def __init__(self, content: bytes, told: os.stat_result) -> None:
+        super().__init__(content)
+        self.told = told
+
+
 def open_regular(name: str, dir_fd: int | None = None) -> BinaryIO:
     """A buffered seekable stream of a regular file that is not a link.
 
     Raises OSError; ELOOP for a link. Never blocks: a pipe that took the place of the file since
     the walk is opened without waiting for a writer, seen for what it is, and closed.
     """
-    descriptor = os.open(name, _FLAGS, dir_fd=dir_fd)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
-        # open() would ask whether it is a terminal
-        return io.BufferedReader(io.FileIO(descriptor))
-    except BaseException:
-        os.close(descriptor)
-        raise
+    return _stream(os.open(name, _FLAGS, dir_fd=dir_fd))
 
 
 def open_below(base: str, path: str) -> BinaryIO:
@@ -37,11 +41,11 @@ def open_below(base: str, path: str) -> BinaryIO:
     Raises OSError; ELOOP or ENOTDIR where a link is in the way. Fastest where ``base`` is a
     resolved path.
     """
-    full = os.path.join(base, path)
-    stream = open_regular(full)
-    if _opened(stream.fileno()) == full:
-        return stream
-    stream.close()
+    full = f"{base.rstrip('/')}/{path}"
+    descriptor = os.open(full, _FLAGS)
+    if _opened(descriptor) == full:
+        return _stream(descriptor)
+    os.close(descriptor)
     *directories, name = path.split("/")
     descriptor = os.open(base, _DIRECTORY)
     try:
@@ -52,6 +56,31 @@ def open_below(base: str, path: str) -> BinaryIO:
         return open_regular(name, descriptor)
     finally:
         os.close(descriptor)
+
+
+def _stream(descriptor: int) -> BinaryIO:
+    """The file of a descriptor, which it takes over. Raises OSError."""
+    try:
+        small = _loaded(descriptor)
+        if small is None:
+            # open() would ask whether it is a terminal
+            return io.BufferedReader(io.FileIO(descriptor))
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return small
+
+
+def _loaded(descriptor: int) -> Loaded | None:
+    """What is in a regular file; None where that is much, or is just being written."""
+    told = os.fstat(descriptor)
+    if not stat.S_ISREG(told.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file")
+    if told.st_size > _SMALL:
+        return None
+    content = os.pread(descriptor, told.st_size + 1, 0)
+    return Loaded(content, told) if len(content) == told.st_size else None
 
 
 def resolved(path: str) -> tuple[int, str]:

@@ -48,7 +48,8 @@ def text_use(loaded: Loaded, path: str, artifact: str, beat: Beat) -> TextUse | 
     number = 0
     try:
         opened = open_store(path).open(os.path.basename(path))
-        size = os.fstat(opened.fileno()).st_size
+        size = opened.seek(0, os.SEEK_END)
+        opened.seek(0)
 
         def told(place: int) -> None:
             beat(Amount(min(place, size), size, number))
