@@ -92,8 +92,38 @@ def test_an_output_never_overwrites_what_is_audited(runs: Path) -> None:
     assert run("doctor", "--json", runs).returncode == 2
 
 
+def test_an_output_never_overwrites_what_was_found_below_the_path(runs: Path) -> None:
+    log = runs / "bad" / "log.jsonl"
+    before = log.read_bytes()
+    done = run(
+        "audit", runs, "--sarif", runs / "new.sarif", "--json", runs / "good/../bad/log.jsonl"
+    )
+    assert (done.returncode, "would overwrite what was judged" in done.stderr) == (2, True)
+    assert log.read_bytes() == before
+    assert not (runs / "new.sarif").exists()
+
+
 def test_two_reports_cannot_share_stdout(runs: Path) -> None:
     assert run("audit", runs, "--json", "-", "--sarif", "-").returncode == 2
+
+
+def test_two_reports_cannot_share_a_file(runs: Path) -> None:
+    done = run("audit", "good", "--json", "report", "--sarif", "./report", cwd=runs)
+    assert done.returncode == 2
+    assert done.stderr == "trainproof: --json and --sarif would write the same file ./report\n"
+    assert not (runs / "report").exists()
+    assert (
+        run("audit", "good", "--json", "/dev/null", "--sarif", "/dev/null", cwd=runs).returncode
+        == 0
+    )
+
+
+def test_a_report_that_cannot_be_written_is_named(runs: Path) -> None:
+    done = run("audit", runs / "good", "--json", "/dev/full")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "trainproof: cannot write the report /dev/full: No space left on device\n"
+    )
 
 
 def test_a_target_that_cannot_be_written_is_met_before_the_audit(runs: Path) -> None:
@@ -106,6 +136,11 @@ def test_paths_can_come_on_stdin(runs: Path) -> None:
     done = run("audit", "-", "--quiet", stdin=f"{runs / 'good'}\n{runs / 'bad'}\n")
     assert done.returncode == 1
     assert run("audit", "-", stdin="").returncode == 2
+
+
+def test_a_list_of_paths_may_have_the_line_ends_of_windows(runs: Path) -> None:
+    done = run("audit", "-", "--json", "-", stdin=f"{runs / 'good'}\r\n{runs / 'bad'}\r\n")
+    assert len(json.loads(done.stdout)["reports"]) == 2
 
 
 def test_doctor_judges_the_working_directory_by_default(runs: Path) -> None:

@@ -13,13 +13,12 @@ import typer
 
 from trainproof import api
 from trainproof.config import Config, ConfigError
-from trainproof.emit import EMITTERS
 from trainproof.emit.console import doctor as doctor_text
 from trainproof.emit.console import summary as summary_text
 from trainproof.model.report import ExitCode, FailOn, Report, exit_code
 
 from .options import Options, with_options
-from .outputs import STDOUT, check_targets, colored, deliver, speak
+from .outputs import STDOUT, check_targets, colored, deliver_reports, speak
 from .progress import reporting
 
 Text = Callable[[Report, Options, FailOn], bytes]
@@ -79,10 +78,9 @@ def run(paths: tuple[str, ...], options: Options, text: Text, audit: Audit = api
     report = _audited(config, options, audit)
     _say(outputs, text(report, options, config.fail_on))
     try:
-        for name, target in outputs.items():
-            deliver(target, EMITTERS[name](report, config.fail_on))
-    except OSError as error:
-        fail(f"cannot write the report: {error}")
+        deliver_reports(outputs, report, config.fail_on)
+    except ConfigError as error:
+        fail(str(error))
     raise typer.Exit(exit_code(report, config.fail_on))
 
 
@@ -98,11 +96,15 @@ def _audited(config: Config, options: Options, audit: Audit) -> Report:
 
 
 def _listed(paths: tuple[str, ...]) -> tuple[str, ...]:
-    """``-`` stands for the paths on the standard input, one a line (or NUL-separated)."""
+    """``-`` stands for the paths on the standard input, one a line (or NUL-separated); lines may
+    end as on Windows."""
     if STDOUT not in paths:
         return paths
     data = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-    read = [item for item in data.split("\0" if "\0" in data else "\n") if item]
+    items = (
+        data.split("\0") if "\0" in data else (line.removesuffix("\r") for line in data.split("\n"))
+    )
+    read = [item for item in items if item]
     if not read:
         raise ConfigError("no paths on the standard input")
     return tuple(p for path in paths for p in (read if path == STDOUT else [path]))

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TextIO
 
 from trainproof.config import ConfigError
+from trainproof.emit import EMITTERS
+from trainproof.model.report import FailOn, Report
 
 STDOUT = "-"
 
@@ -16,16 +18,42 @@ STDOUT = "-"
 def check_targets(outputs: Mapping[str, str], paths: Sequence[str]) -> None:
     """Refuse what would destroy data or fail after the audit. Raises ConfigError."""
     inputs = {Path(path).resolve() for path in paths}
+    taken: dict[Path, str] = {}
     for name, target in outputs.items():
         if target == STDOUT:
             continue
         path = Path(target)
-        if path.is_dir() or path.resolve() in inputs:
+        if path.resolve() in inputs:
             raise ConfigError(
                 f"--{name} {target} would overwrite what is audited: it takes the FILE to write"
             )
+        if path.is_dir():
+            raise ConfigError(f"--{name} {target} is a directory: it takes the FILE to write")
         if not path.parent.is_dir():
             raise ConfigError(f"--{name} {target}: there is no directory {path.parent}")
+        other = taken.setdefault(path.resolve(), name)
+        if other != name and (path.is_file() or not path.exists()):
+            raise ConfigError(f"--{other} and --{name} would write the same file {target}")
+
+
+def deliver_reports(outputs: Mapping[str, str], report: Report, fail_on: FailOn) -> None:
+    """Write the report in each format, none of them over what it is about.
+
+    Raises ConfigError: before anything is written, or where one cannot be.
+    """
+    judged = {
+        (Path(subject.root) / one.path).resolve()
+        for subject in (report.reports if outputs else ())
+        for one in subject.artifacts
+    }
+    for name, target in outputs.items():
+        if target != STDOUT and Path(target).resolve() in judged:
+            raise ConfigError(f"--{name} {target} would overwrite what was judged")
+    for name, target in outputs.items():
+        try:
+            deliver(target, EMITTERS[name](report, fail_on))
+        except OSError as error:
+            raise ConfigError(f"cannot write the report {target}: {error.strerror}") from None
 
 
 def deliver(target: str, payload: bytes) -> None:

@@ -10,14 +10,13 @@ import typer
 
 from trainproof import pages
 from trainproof.config import ConfigError
-from trainproof.emit import EMITTERS
 from trainproof.emit.json import ReportError, parse_report
 from trainproof.model.report import ExitCode, FailOn, Report
 from trainproof.rules import REGISTRY
 
 from .auditing import fail
 from .options import Options
-from .outputs import STDOUT, check_targets, deliver
+from .outputs import STDOUT, check_targets, deliver_reports
 
 rules = typer.Typer(help="The rules: list them, or explain one.", invoke_without_command=True)
 ReportPath = Annotated[str, typer.Argument(metavar="REPORT", help="A JSON report; - for stdin.")]
@@ -93,10 +92,9 @@ def render(
         fail("name at least one of --sarif, --junit, --markdown, --html, --github")
     parsed = _parsed(report)
     try:
-        for name, target in outputs.items():
-            deliver(target, EMITTERS[name](parsed, fail_on))
-    except OSError as error:
-        fail(f"cannot write the report: {error}")
+        deliver_reports(outputs, parsed, fail_on)
+    except ConfigError as error:
+        fail(str(error))
 
 
 def _bytes(path: str) -> bytes:

@@ -19,7 +19,6 @@ import typer
 
 from trainproof import api
 from trainproof.config import Config, ConfigError
-from trainproof.emit import EMITTERS
 from trainproof.emit.view import name
 from trainproof.model.report import ExitCode, Report, exit_code
 from trainproof.model.text import printable
@@ -27,7 +26,7 @@ from trainproof.model.text import printable
 from .auditing import fail
 from .interrupts import interrupts
 from .options import Options, with_options
-from .outputs import STDOUT, check_targets, deliver, speak
+from .outputs import STDOUT, check_targets, deliver_reports, speak
 
 if TYPE_CHECKING:
     from trainproof.guardian.watch import Change
@@ -130,10 +129,9 @@ def _code(report: Report | None, config: Config) -> ExitCode:
 def _deliver(report: Report | None, outputs: dict[str, str], config: Config) -> None:
     report = api.failed("nothing was judged yet") if report is None else report
     try:
-        for format, target in outputs.items():
-            deliver(target, EMITTERS[format](report, config.fail_on))
-    except OSError as error:
-        fail(f"cannot write the report: {error}")
+        deliver_reports(outputs, report, config.fail_on)
+    except ConfigError as error:
+        fail(str(error))
 
 
 # --- what is said -----------------------------------------------------------------------------
