@@ -84,6 +84,15 @@ def test_a_best_at_a_third_is_a_note_with_the_share_since() -> None:
     assert "in the 20 evaluations since: 69% of the run" in prose(cell).message
 
 
+def test_a_best_that_was_reached_again_is_the_later_one() -> None:
+    accuracy = (np.round((2.2 - turned()) * 20) / 20).tolist()
+    best = max(i for i, one in enumerate(accuracy) if one == max(accuracy))
+    assert accuracy.index(max(accuracy)) < best
+    found = prose(judge(AGO, view(series("eval_accuracy", accuracy))))
+    assert f"was best at step {best + 1} (1.2)" in found.message
+    assert f"in the {29 - best} evaluations since" in found.message
+
+
 def test_an_accuracy_is_judged_upside_down() -> None:
     accuracy = (2.2 - turned()).tolist()
     cell = judge(AGO, view(series("eval_accuracy", accuracy)))

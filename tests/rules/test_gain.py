@@ -238,6 +238,13 @@ def test_a_metric_on_one_held_out_set_and_the_loss_on_another_contradict_nothing
     assert level(same) == (Level.WARN, "")
 
 
+def test_a_loss_that_was_not_logged_any_more_contradicts_nothing() -> None:
+    worse = metric("eval_accuracy", 1 - rising())
+    loss = falling_loss()
+    early = replace(loss, column=loss.column.take(slice(12)))
+    assert skipped(judge(CONTRADICT, view(early, worse))) is Skip.UNDECIDED
+
+
 def test_an_error_that_rises_while_the_loss_falls_is_a_warning() -> None:
     error = metric("eval_wer", rising(), Direction.LOWER)
     assert level(judge(CONTRADICT, view(falling_loss(), error))) == (Level.WARN, "")

@@ -112,7 +112,7 @@ def _close(one: float, other: float) -> bool:
     id="TP-BEST-LONG-AGO",
     title="The best evaluation was long ago",
     level=Level.INFO,
-    message="{series} was best at step {best_step} ({best:.4g}) and was not reached again in the"
+    message="{series} was best at step {best_step} ({best:.4g}), which was not reached again in the"
     " {since} evaluations since: {wasted:.0%} of the run.",
     evidence="Its level at the end is {end:.4g}, {errors:.3g} standard errors (limit"
     " {least_errors:g}) worse than the best level, over {points} evaluations.",
@@ -120,7 +120,7 @@ def _close(one: float, other: float) -> bool:
     measures={
         "points": "evaluations judged",
         "best": "best value",
-        "best_step": "its step",
+        "best_step": "the last step that reached it",
         "since": "evaluations after it",
         "wasted": "steps after it over all steps of the series",
         "end": "level at the end, a median",
@@ -161,7 +161,7 @@ def best_long_ago(
     if higher_is_better(metric) is None:
         return Undecided(measured, Skip.NEED_DEGENERATE)
     costs = as_cost(metric)
-    best = int(np.argmin(costs))
+    best = len(costs) - 1 - int(np.argmin(costs[::-1]))  # the last time that it was reached
     span = float(metric.steps[-1] - metric.steps[0])
     wasted = float(metric.steps[-1] - metric.steps[best]) / span if span > 0 else 0.0
     measured |= {

@@ -303,6 +303,8 @@ def _share_before(loss: Series) -> float:
             "A share of few cases (every value a multiple of 1/n) must have moved by more than"
             " three times the binomial error of n cases.",
             "Another held-out metric that improved makes it a trade-off between metrics: clean.",
+            "A loss that was not logged any more over the last tenth of the metric's evaluations"
+            " says nothing about them.",
         ),
         references=("TheDeepChecker: correlation of loss and metric",),
     ),
@@ -331,7 +333,8 @@ def contradiction(
     if abs(seen.last - seen.first) <= 3 * counting_error(metric.values):
         return Undecided(measured, Skip.LOW_POWER)
     beside = on_same_data(metric, losses)
-    loss = next((one for one in beside if len(one) >= 8 and improved(one)), None)
+    alongside = (one for one in beside if len(one) >= 8 and _goes_as_far(one, metric))
+    loss = next(filter(improved, alongside), None)
     if loss is None:
         return Undecided(measured)
     other = first_improved(metrics)
@@ -345,6 +348,12 @@ def contradiction(
         "loss_last": level.last,
     }
     return Fired((Evidence(where(metric), measured),))
+
+
+def _goes_as_far(loss: Series, metric: Series) -> bool:
+    """Whether the loss was still logged over the last tenth of the metric's evaluations."""
+    late = metric.steps[len(metric) - 1 - len(metric) // 10]
+    return loss.column.axis is not metric.column.axis or bool(loss.steps[-1] >= late)
 
 
 @rule(
