@@ -570,3 +570,15 @@ def test_a_held_out_loss_by_a_short_name_may_rise(tmp_path: Path) -> None:
     )
     run = judged(tmp_path)
     assert (run.verdict, "TP-OVERFIT" in ids(run)) == (Verdict.WARN, True)
+
+
+def test_a_loss_that_is_left_out_where_it_is_not_finite_is_no_pass(tmp_path: Path) -> None:
+    """pandas writes NaN as an empty cell."""
+    loss = [*settling(50, 3.0, 0.5, 0.02), *[""] * 50]
+    accuracy = [0.5 + 0.004 * i for i in range(50)] + [0.7] * 50
+    table(tmp_path / "history.csv", {"epoch": range(100), "loss": loss, "accuracy": accuracy})
+    run = judged(tmp_path)
+    assert (run.verdict, ids(run, "WARN")) == (Verdict.WARN, {"TP-LOG-GAP"})
+    (ended,) = (one for one in run.findings if one.id == "TP-LOG-GAP")
+    assert ended.location is not None
+    assert (ended.location.line, ended.variant) == (51, "ends")

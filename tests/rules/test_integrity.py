@@ -116,6 +116,52 @@ def test_a_hole_between_steps_of_several_rows_is_a_warning() -> None:
     assert (where.first_step, where.last_step) == (290, 600)
 
 
+def ended(rows: int, *, witness: int, every: int = 1) -> RunView:
+    """A loss of so many rows, beside a learning rate of so many."""
+    loss = series("loss", falling(rows), range(0, rows * every, every))
+    return view(loss, series("learning_rate", [1e-3] * witness, range(witness)))
+
+
+@pytest.mark.parametrize("rows", [60, 8])
+def test_a_loss_that_ends_before_its_file_is_a_warning(rows: int) -> None:
+    cell = judge("TP-LOG-GAP", ended(rows, witness=100))
+    assert level(cell) == (Level.WARN, "ends")
+    measured = cell.hits[0].evidence.measured
+    assert (measured["end"], measured["until"], measured["later"]) == (rows - 1, 99, 100 - rows)
+    assert cell.hits[0].evidence.where.line == rows
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        ended(60, witness=64),  # a few rows of something else
+        ended(600, witness=608),  # less than two percent
+        ended(30, witness=320, every=10),  # no more than three distances of the loss
+    ],
+)
+def test_a_short_rest_is_no_end(run: RunView) -> None:
+    assert is_clean(judge("TP-LOG-GAP", run))
+
+
+def test_gaps_are_looked_for_in_twenty_rows() -> None:
+    assert skipped(judge("TP-LOG-GAP", ended(19, witness=19))) is Skip.NEED_TOO_SHORT
+
+
+def test_a_loss_that_another_takes_over_from_has_no_end() -> None:
+    run = ended(60, witness=100)
+    identity = Identity(Role.LOSS, "second_loss", Split.TRAIN, component="second")
+    second = series("second_loss", falling(40), range(60, 100), identity=identity)
+    assert is_clean(judge("TP-LOG-GAP", view(*run.series, second)))
+
+
+def test_what_was_not_logged_on_the_same_steps_or_in_the_same_file_is_no_witness() -> None:
+    loss = series("loss", falling(60), range(0, 120, 2))
+    odd = series("learning_rate", [1e-3] * 100, range(1, 201, 2))
+    assert is_clean(judge("TP-LOG-GAP", view(loss, odd)))
+    elsewhere = series("learning_rate", [1e-3] * 200, range(200), artifact="other.jsonl")
+    assert is_clean(judge("TP-LOG-GAP", view(loss, elsewhere)))
+
+
 # --- TP-LOG-PREFIX -----------------------------------------------------------------------------
 
 

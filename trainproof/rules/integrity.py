@@ -1,7 +1,7 @@
 """The log itself: what it holds, what it lacks, and how much of the run it shows."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Annotated
 
@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from trainproof.model.data import (
+    Attempt,
     Axis,
     Facts,
     Fault,
@@ -35,7 +36,17 @@ from trainproof.model.outcome import (
 from trainproof.model.rule import Doc, Variant
 
 from .examples import falling, series, view
-from .interface import Bound, Each, Example, Which, Whole, rule, starts_late, where
+from .interface import (
+    Bound,
+    Each,
+    Example,
+    Together,
+    Which,
+    Whole,
+    rule,
+    starts_late,
+    where,
+)
 from .statistics import greatest_of, least_of, median, median_of_three, normal_tail, rises, screen
 
 LISTED = 20
@@ -146,34 +157,50 @@ def _unread(faults: list[Fault]) -> Evidence:
     evidence="{gaps} gap(s) of more than {factor:g} times the usual distance before and after;"
     " together they hide {missing:.1%} of the steps from {begin} to {end}.",
     needs={
-        "loss": Each((Role.LOSS,), Split.TRAIN, points=20, nonfinite=1.0, which=Which.PRINCIPAL)
+        "loss": Each((Role.LOSS,), Split.TRAIN, points=5, nonfinite=1.0, which=Which.PRINCIPAL),
+        "beside": Together(),
     },
     measures={
         "points": "rows logged",
         "cadence": "usual distance between rows around the widest gap, in steps",
         "gaps": "gaps found",
-        "missing": "share of the steps that lie within gaps",
+        "missing": "share of the steps that lie within gaps, or behind the last row",
         "begin": "first step logged",
         "end": "last step logged",
+        "witness": "a series that was logged on the same steps and goes on",
+        "until": "its last step",
+        "later": "its rows after the last one of the loss",
     },
     variants={
+        "ends": Variant(
+            Level.WARN,
+            "{series} has no value after step {end}; {witness}, logged on the same steps until"
+            " then, goes on to step {until}.",
+            "{later} rows of {witness} follow on the {points} of {series}, over {missing:.1%} of"
+            " its steps.",
+        ),
         "small": Variant(
             Level.INFO,
             "{series} has no row between steps {first_step} and {last_step}, where it logs every"
             " {cadence:g} steps.",
             "{gaps} gap(s) of more than {factor:g} times the usual distance before and after;"
             " together they hide {missing:.1%} of the steps from {begin} to {end}.",
-        )
+        ),
     },
     doc=Doc(
         measures="Distances between logged steps, against the usual distance just before and just"
-        " after.",
-        means="Rows of the run are not in this log; what happened there is not judged.",
+        " after; and whether rows go on without a loss.",
+        means="Rows of the run are not in this log, or hold no loss; what happened there is not"
+        " judged. Some writers (pandas, orjson) leave out a value that is NaN.",
         does_not_mean="That training stopped: a tracker may have dropped rows.",
         guards=(
             "A cadence that changes for good is no gap: both sides must be denser.",
             "One or two missing rows do not count; gaps below 2 % of the steps are a note.",
             "Several rows of one step are one row.",
+            "A loss ends before the log only where no other training loss goes on, and a learning"
+            " rate, a gradient norm or a metric, logged on nine in ten of its steps, does for five"
+            " rows, and three times its distance, at least.",
+            "Gaps are looked for from 20 rows on.",
         ),
         references=("wandb #3229: dropped steps", "45 of 1,540 public logs change cadence"),
     ),
@@ -185,10 +212,16 @@ def _unread(faults: list[Fault]) -> Evidence:
 )
 def gap(
     loss: Series,
+    beside: Attempt,
     *,
     factor: Annotated[float, Bound("ratio", "to the usual distance on either side", ge=1)] = 3.0,
     share: Annotated[float, Bound("share", "of the steps within gaps: WARN", ge=0, le=1)] = 0.02,
 ) -> Outcome:
+    ended = _ended(loss, beside, factor, share)
+    if ended is not None:
+        return Fired((Evidence(where(loss, -1), ended, "ends"),))
+    if len(loss) < 20:
+        return Undecided({"points": len(loss)}, Skip.NEED_TOO_SHORT)
     steps = loss.steps if rises(loss) else np.unique(loss.steps)
     distances = (steps[1:] - steps[:-1]).astype(np.float64)
     begin, end = steps.item(0), steps.item(-1)
@@ -211,6 +244,46 @@ def gap(
     variant = "" if missing >= share else "small"
     first, last = (int(np.argmax(loss.steps == step)) for step in steps[at : at + 2])
     return Fired((Evidence(where(loss, first, last), measured, variant),))
+
+
+WITNESSES = frozenset({Role.LR, Role.GRAD_NORM, Role.METRIC})
+"""What is logged beside a loss for as long as training goes on."""
+
+
+def _ended(loss: Series, beside: Attempt, factor: float, share: float) -> dict[str, Value] | None:
+    """What shows that the rows of the file go on without a loss."""
+    end = loss.steps.item(-1)
+    later = [one for one in beside.series if one.steps[-1] > end]
+    if any(one.role is Role.LOSS and one.split is Split.TRAIN for one in later):
+        return None
+    found = (
+        seen
+        for one in later
+        if one.role in WITNESSES and (seen := _goes_on(one, loss, factor, share)) is not None
+    )
+    return next(found, None)
+
+
+def _goes_on(one: Series, loss: Series, factor: float, share: float) -> dict[str, Value] | None:
+    """Whether a series stands on the steps of the loss, and for long on later ones."""
+    if one.artifact != loss.artifact or one.column.axis is not loss.column.axis:
+        return None
+    begin, end, until = loss.steps.item(0), loss.steps.item(-1), one.steps.item(-1)
+    later = int(np.count_nonzero(one.steps > end))
+    missing = (until - end) / (until - begin)
+    if later < max(5, factor * (len(one) - later) / len(loss)) or missing < share:
+        return None
+    if np.count_nonzero(np.isin(loss.steps, one.steps)) < 0.9 * len(loss):
+        return None
+    return {
+        "points": len(loss),
+        "begin": begin,
+        "end": end,
+        "missing": missing,
+        "witness": one.tag,
+        "until": until,
+        "later": later,
+    }
 
 
 def _is_even(distances: Floats, factor: float) -> bool:
@@ -516,10 +589,14 @@ def prefix(
 
 def _farthest(run: RunView) -> Series | None:
     """The series that reaches the highest step: of the losses, where there are any."""
-    logged = run.series
-    members = [one for one in logged if one.identity.split is Split.TRAIN] or logged
-    losses = [one for one in members if one.identity.role is Role.LOSS] or members
-    return max(losses, key=_reach, default=None)
+    losses = [one for part in run.attempts for one in part.select(Role.LOSS, Split.TRAIN)]
+    return max(losses or _without_loss(run.series), key=_reach, default=None)
+
+
+def _without_loss(logged: Sequence[Series]) -> Sequence[Series]:
+    """What stands for the training where none of its losses is logged."""
+    train = [one for one in logged if one.split is Split.TRAIN]
+    return train or [one for one in logged if one.role is Role.LOSS] or logged
 
 
 def _reach(one: Series) -> tuple[int, bool, int]:
