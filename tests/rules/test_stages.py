@@ -72,3 +72,35 @@ def test_a_column_that_does_not_explain_the_rise_changes_nothing(
     setting: list[float], tag: str
 ) -> None:
     assert level(judge("TP-DIVERGE", curriculum(setting, tag))) == (Level.FAIL, "")
+
+
+# --- spikes and shifts ----------------------------------------------------------------------------
+
+
+def longer(setting: Sequence[float], tag: str = "seq_len") -> RunView:
+    """A loss that lies higher for the second half of 400 rows."""
+    chance = random.Random(1)
+    values = [
+        1.0 + 2.0 * math.exp(-i / 30) + (0.8 if i >= 200 else 0.0) + chance.gauss(0, 0.02)
+        for i in range(400)
+    ]
+    identity = Identity(Role.OTHER, tag)
+    return view(series("loss", values), series(tag, list(setting), identity=identity))
+
+
+@pytest.mark.parametrize("rule", ["TP-LOSS-SPIKE", "TP-LEVEL-SHIFT"])
+def test_a_rise_at_a_setting_that_was_changed_is_neither_a_spike_nor_a_shift(rule: str) -> None:
+    changed = [128.0] * 200 + [512.0] * 200
+    assert level(judge(rule, longer([128.0] * 400))) == (Level.WARN, "")
+    assert not judge(rule, longer(changed)).hits
+    assert level(judge(rule, longer(changed, "restarts"))) == (Level.WARN, "")
+
+
+def test_a_spike_elsewhere_is_still_one() -> None:
+    run = longer([128.0] * 200 + [512.0] * 200)
+    loss, setting = run.attempts[0].series
+    values = loss.values.tolist()
+    values[350:354] = [9.0] * 4
+    cell = judge("TP-LOSS-SPIKE", view(series("loss", values), setting))
+    assert level(cell) == (Level.WARN, "")
+    assert (measured(cell)["spikes"], measured(cell)["longest"]) == (4, 4)

@@ -46,7 +46,7 @@ from .shape import (
     restarts_late,
     tries_rates,
 )
-from .stages import changed_setting
+from .stages import changed_setting, stages
 from .statistics import (
     FEW,
     REMEMBERS,
@@ -1034,6 +1034,7 @@ def _alive(
     needs={
         "loss": Each((Role.LOSS,), Split.TRAIN, points=150, which=Which.PRINCIPAL),
         "lr": Optional(Companion(Role.LR, points=5)),
+        "beside": Together(),
     },
     measures={
         "points": "values logged",
@@ -1063,7 +1064,8 @@ def _alive(
         guards=(
             "Single rows do not count: they occur in every one of 80 published healthy logs.",
             "The first 5 % of the rows, and rows after the learning rate has doubled, are left"
-            " out.",
+            " out; so are the hundred rows after a logged setting was changed (the length of the"
+            " sequences, the difficulty) and the loss rose at once.",
             "A rate is judged from 500 rows on.",
         ),
         references=(
@@ -1082,6 +1084,7 @@ def _alive(
 def loss_spike(
     loss: Series,
     lr: Series | None,
+    beside: Attempt,
     *,
     sigmas: Annotated[float, Bound("robust sd", "above the level before", ge=1)] = 7.0,
     in_a_row: Annotated[int, Bound("rows", "consecutive rows that count", ge=2)] = 2,
@@ -1091,8 +1094,11 @@ def loss_spike(
     mask = found.mask.copy()
     start = max(found.first, len(loss) // 20)
     mask[:start] = False
-    if mask.any() and lr is not None:
-        mask &= ~_raised(loss, lr)
+    if mask.any():
+        if lr is not None:
+            mask &= ~_raised(loss, lr)
+        for row in stages(beside, loss).tolist():
+            mask[row : row + found.first] = False
     judged = len(loss) - start
     count = int(np.count_nonzero(mask))
     runs = stretches(mask)
@@ -1148,6 +1154,7 @@ def _raised(loss: Series, lr: Series) -> Mask:
     needs={
         "loss": Each((Role.LOSS,), Split.TRAIN, points=100, which=Which.PRINCIPAL),
         "lr": Optional(Companion(Role.LR, points=5)),
+        "beside": Together(),
         "run": Whole(),
     },
     measures={
@@ -1169,7 +1176,8 @@ def _raised(loss: Series, lr: Series) -> Mask:
         " has a higher loss.",
         guards=(
             "Three parts after it and three before: a spike or a slow rise is none.",
-            "A learning rate that doubled around it, and a resume there, explain it: not judged.",
+            "A learning rate that doubled around it, a logged setting that was changed, and a"
+            " resume there, explain it: not judged.",
             "A loss that ends up there is judged by TP-DIVERGE; this rule says where it began.",
         ),
         references=("parameter-golf, ByteJEPA: a switch of objectives; OneVision-Encoder PR #65",),
@@ -1184,6 +1192,7 @@ def _raised(loss: Series, lr: Series) -> Mask:
 def level_shift(
     loss: Series,
     lr: Series | None,
+    beside: Attempt,
     run: RunView,
     *,
     least_errors: Annotated[float, Bound("standard errors", "a rise must exceed", ge=1)] = 6.0,
@@ -1217,8 +1226,10 @@ def level_shift(
         "stays": int(np.argmin(above)) if not above.all() else len(above),
         "errors": (after - before) / seen.error if seen.error > 0 else float("inf"),
     }
-    span = loss.steps[seen.edges[at - 1]], loss.steps[min(seen.edges[at + 1], len(loss) - 1)]
-    if _explained(int(span[0]), int(span[1]), lr, run):
+    rows = seen.edges[at - 1], min(seen.edges[at + 1], len(loss) - 1)
+    begin, end = (int(loss.steps[row]) for row in rows)
+    staged = any(rows[0] <= row <= rows[1] for row in stages(beside, loss).tolist())
+    if staged or _explained(begin, end, lr, run):
         return Undecided(measured)
     return Fired((Evidence(where(loss, seen.edges[at]), measured),))
 

@@ -2,10 +2,11 @@
 length of its sequences. What a loss means changes with them."""
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 
-from trainproof.model.data import Attempt, Role, Series
+from trainproof.model.data import Attempt, Ints, Role, Series
 
 from .shape import GiveBack
 from .statistics import median
@@ -25,22 +26,42 @@ _EVENTS = re.compile(
 def changed_setting(beside: Attempt, loss: Series, found: GiveBack, share: float) -> Series | None:
     """The logged setting at whose changes the loss rose at once by this share of what it gave
     back, if there is one."""
-    for one in (*beside.select(Role.UNKNOWN), *beside.select(Role.OTHER)):
-        if not _EVENTS.search(one.tag) and _rises_with(one, loss, found) >= share * found.rise:
+    for one in _settings(beside):
+        if _rises_with(one, loss, found) >= share * found.rise:
             return one
     return None
 
 
-def _rises_with(setting: Series, loss: Series, found: GiveBack) -> float:
-    """The sum of the rises of a loss from the rows before each change to the rows after it, since
-    it was at its best; zero where the column is none of few values that last, or where the loss
-    had risen before the first change."""
+def stages(beside: Attempt, loss: Series) -> Ints:
+    """The rows of a loss at which a logged setting was changed, and the loss rose at once."""
+    rows = {int(row) for one in _settings(beside) for row in _changes(one, loss)}
+    rises = (row for row in sorted(rows) if row and _after(loss, row) > _before(loss, row))
+    return np.fromiter(rises, np.int64)
+
+
+def _settings(beside: Attempt) -> Iterator[Series]:
+    """The columns that may be settings, by their names."""
+    for one in (*beside.select(Role.UNKNOWN), *beside.select(Role.OTHER)):
+        if not _EVENTS.search(one.tag):
+            yield one
+
+
+def _changes(setting: Series, loss: Series) -> Ints:
+    """The rows of a loss at which a setting was changed; none where the column is none of few
+    values that last."""
     values = setting.values
     changes = np.flatnonzero(values[1:] != values[:-1]) + 1
     if not 0 < len(changes) <= len(values) / _ROWS or len(np.unique(values)) > _MOST:
-        return 0.0
+        return np.empty(0, np.int64)
     rows = np.searchsorted(loss.steps, setting.steps[changes])
-    rows = rows[(rows > found.best_at) & (rows < len(loss))]
+    return rows[rows < len(loss)]
+
+
+def _rises_with(setting: Series, loss: Series, found: GiveBack) -> float:
+    """The sum of the rises of a loss from the rows before each change to the rows after it, since
+    it was at its best; zero where the loss had risen before the first change."""
+    rows = _changes(setting, loss)
+    rows = rows[rows > found.best_at]
     if not len(rows) or _before(loss, rows[0]) - found.best > _OWN * found.rise:
         return 0.0
     return sum(max(_after(loss, row) - _before(loss, row), 0.0) for row in rows)
