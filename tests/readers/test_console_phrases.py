@@ -303,3 +303,44 @@ def test_a_heading_is_about_no_line_further_below() -> None:
         "Epoch 2, loss: 0.25",
     )
     assert got.values("loss") == [0.5, 0.25]
+
+
+def test_clu_puts_the_step_in_brackets() -> None:
+    got = readout(
+        *(
+            f"I0817 14:26:4{i}.276523 140469 logging_writer.py:48] [{i}00] accuracy=0.{i},"
+            f" loss={9 - i}.5"
+            for i in range(1, 4)
+        )
+    )
+    assert points(got, "loss") == [(100, 8.5), (200, 7.5), (300, 6.5)]
+    assert points(got, "accuracy") == [(100, 0.1), (200, 0.2), (300, 0.3)]
+
+
+def test_litgpt_names_the_split_behind_the_loss() -> None:
+    line = "Epoch 1 | iter {} step {} | loss train: {}, val: {} | iter time: 208.43 ms (step)"
+    got = readout(
+        line.format(8, 1, 4.25, "n/a"),
+        line.format(16, 2, 4.0, "n/a"),
+        line.format(24, 3, 3.5, 3.75),
+    )
+    assert points(got, "train loss") == [(1, 4.25), (2, 4.0), (3, 3.5)]
+    assert points(got, "val loss") == [(3, 3.75)]
+
+
+def test_the_second_tutorial_of_pytorch_ends_an_epoch_with_both_losses() -> None:
+    got = readout(
+        *(
+            line
+            for i in range(1, 4)
+            for line in (
+                f"EPOCH {i}:",
+                f"  batch 1000 loss: {3 / i}",
+                f"  batch 2000 loss: {2.5 / i}",
+                f"LOSS train {2.5 / i} valid {2.75 / i}",
+            )
+        )
+    )
+    assert got.values("train LOSS") == [2.5, 1.25, 2.5 / 3]
+    assert got.values("valid LOSS") == [2.75, 1.375, 2.75 / 3]
+    assert got.values("loss") == [3, 2.5, 1.5, 1.25, 1, 2.5 / 3]
