@@ -19,6 +19,7 @@ from trainproof.rules.statistics import (
     block_medians,
     counting_error,
     curvature_noise,
+    curvature_noises,
     deviation,
     equal_parts,
     falling_p,
@@ -404,11 +405,12 @@ def test_neither_a_trend_nor_a_jump_nor_a_turn_is_wandering() -> None:
     assert wander(np.where(line < 50, 0.0, 10.0)) == 0
 
 
-@pytest.mark.parametrize("count", [16, 40, 99, 300])
+@pytest.mark.parametrize("count", [3, 15, 16, 40, 99, 300])
 def test_levels_stray_by_the_greatest_curvature_noise_up_to_an_eighth(count: int) -> None:
     values = np.cumsum(normal(count))
-    lags = [lag for lag in (1, 2, 3, 4, 6, 9, 13, 19, 28) if lag * 8 <= count]
+    lags = [lag for lag in (1, 2, 3, 4, 6, 9, 13, 19, 28) if lag == 1 or lag * 8 <= count]
     noises = [curvature_noise(values, lag) for lag in lags]
+    assert curvature_noises(values) == noises
     most, at = max(noises), lags[noises.index(max(noises))]
     power = min(0.5, math.log(most / noises[0]) / math.log(at)) if at > 1 else 0.0
     assert wander(values) == most * max(1.0, count / 3 / at) ** power

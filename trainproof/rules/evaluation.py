@@ -27,6 +27,7 @@ from .shape import (
     gravest,
     higher_is_better,
     improved,
+    late_level,
     on_same_data,
 )
 from .statistics import (
@@ -799,7 +800,7 @@ def chance(
     above: Annotated[float, Bound("ratio", "loss over ln C from which it is a guess", ge=0)] = 0.95,
     better: Annotated[float, Bound("ratio", "accuracy over 1/C up to which it is one", ge=1)] = 1.2,
 ) -> Outcome:
-    end = median(loss.values[-(len(loss) // 3) :])
+    end = late_level(loss)
     measured: dict[str, Value] = {"points": len(loss), "end": end}
     classes = facts.num_classes or _classes(end, above)
     if classes is None or classes < 2 or end < above * math.log(classes):

@@ -14,7 +14,7 @@ from .constants import CLAMPS, EXACTLY, LEAST_FLOAT, clamp_at, softmax_twice
 from .coupling import Coupling, coupling
 from .examples import falling, series, view
 from .interface import Bound, Companions, Declared, Each, Example, Which, rule, where
-from .shape import on_same_data
+from .shape import late_level, on_same_data
 from .statistics import greatest_of, least_of, median, screen, tail_of
 
 GAMES = (Regime.REINFORCEMENT, Regime.ADVERSARIAL)
@@ -214,11 +214,12 @@ def softmax_floor(
 def _by_floor(
     loss: Series, metrics: tuple[Series, ...], facts: Facts, near: float, right: float
 ) -> Outcome:
-    ending = loss.values[-(len(loss) // 3) :]
-    least, most = least_of(loss.values), greatest_of(ending)
-    measured: dict[str, Value] = {"points": len(loss), "end": median(ending), "least": least}
+    values = loss.values
+    ending = values[-(len(values) // 3) :]
+    least, most = least_of(values), greatest_of(ending)
+    measured: dict[str, Value] = {"points": len(values), "end": late_level(loss), "least": least}
     candidates = COMMON_CLASSES if facts.num_classes is None else (facts.num_classes,)
-    classes = next((c for c in candidates if _at_floor(c, least, most, near)), None)
+    classes = _at_floor(candidates, least, most, near)
     if classes is None:
         return Clean(measured)
     measured |= {"classes": classes, "floor": softmax_twice(classes)}
@@ -284,10 +285,14 @@ def _stands(found: Coupling) -> bool:
     return whole and found.accuracy >= 0.5 and found.loss > 1.2 * found.fair > 0
 
 
-def _at_floor(classes: int, least: float, most: float, near: float) -> bool:
-    """``least``: of all values, ``most``: of those at the end."""
-    floor = softmax_twice(max(2, classes))
-    return most <= (1 + near) * floor and least >= (1 - near) * floor
+def _at_floor(candidates: Iterable[int], least: float, most: float, near: float) -> int | None:
+    """The number of classes at whose floor a loss is. ``least``: of all values, ``most``: of those
+    at the end."""
+    for classes in candidates:
+        floor = softmax_twice(max(2, classes))
+        if most <= (1 + near) * floor and least >= (1 - near) * floor:
+            return classes
+    return None
 
 
 def _accuracy(loss: Series, metrics: Iterable[Series]) -> Series | None:

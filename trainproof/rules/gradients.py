@@ -369,8 +369,12 @@ def gradient_growth(
     logs = np.log(values)
     seen = trend(logs)
     growth = seen.last - seen.first
-    first, last, times = np.exp((seen.first, seen.last, growth)).tolist()
-    measured |= {"first": first, "last": last, "times": times, "p": seen.p_rise}
+    measured |= {
+        "first": float(np.exp(seen.first)),
+        "last": float(np.exp(seen.last)),
+        "times": float(np.exp(growth)),
+        "p": seen.p_rise,
+    }
     fast = seen.p_rise <= likely and growth >= np.log(least)
     steady = seen.p_rise < certain and growth >= np.log(slow)
     if not (fast or steady) or growth <= 3 * measure(logs).error:

@@ -193,14 +193,13 @@ def zero_rate_partial(
         float, Bound("share", "of the rows that are 0 at the end: FAIL without a plan", ge=0, le=1)
     ] = 0.1,
 ) -> Outcome:
-    values = lr.values
-    negative = int(np.count_nonzero(values < 0.0))
-    measured: dict[str, Value] = {"points": len(values), "negative": negative}
-    if negative:
-        return _negative(lr, measured)
-    planned = _planned(lr, facts)
-    if least_of(values[:-1]) > 0:
+    values, planned = lr.values, _planned(lr, facts)
+    measured: dict[str, Value] = {"points": len(values), "negative": 0}
+    if values.item(-1) >= 0 and least_of(values[:-1]) > 0:  # a last row of 0 does not count
         return Clean({**measured, "zeros": 0, "longest": 0, "planned": _said(planned)})
+    negative = int(np.count_nonzero(values < 0))
+    if negative:
+        return _negative(lr, {**measured, "negative": negative})
     runs = _zeros_after_start(lr)
     if runs is None:
         return Undecided({**measured, "zeros": len(values)}, Skip.NEED_DEGENERATE)

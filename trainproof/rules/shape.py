@@ -286,6 +286,12 @@ def improved(series: Series) -> bool:
     return higher_is_better(series) is not None and fell(cost_profile(series))
 
 
+@once_per_series
+def late_level(series: Series) -> float:
+    """Median of the last third."""
+    return median(series.values[-(len(series) // 3) :])
+
+
 def principal(losses: Iterable[Series]) -> Series | None:
     """The loss that tells most: finite, a total before a part, then the one of most points."""
     finite = (one for one in losses if not screen(one).nonfinite)

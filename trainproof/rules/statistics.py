@@ -29,6 +29,15 @@ NORMAL_MAD = 1.4826
 MEDIAN_ERROR = 1.2533
 """Standard error of a median over that of a mean, normal samples: sqrt(pi / 2)."""
 
+_OF_DIFFERENCES = NORMAL_MAD / math.sqrt(2)
+"""Standard deviation of white noise over the median absolute deviation of its differences."""
+
+_OF_CURVATURE = NORMAL_MAD / math.sqrt(6)
+"""The same of its second differences, of which the median is zero."""
+
+_OF_TWO = math.sqrt(2) * MEDIAN_ERROR
+"""Standard error of the difference of two medians over that of a mean."""
+
 MOST_BLOCKS = 20
 LEAST_WIDTH = 5
 _SMALL = 32
@@ -94,10 +103,11 @@ def _mid(values: Floats) -> float:
 
 def _of_ordered(values: Floats) -> float:
     """Median of values in rising order, NaN when empty."""
-    count, half = len(values), len(values) // 2
-    if count % 2:
-        return values.item(half)
-    return _middle(values.item(half - 1), values.item(half)) if count else math.nan
+    count = len(values)
+    if not count:
+        return math.nan
+    half = count // 2
+    return values.item(half) if count % 2 else _middle(values.item(half - 1), values.item(half))
 
 
 def _selected(values: Floats) -> float:
@@ -132,12 +142,18 @@ def noise(values: Floats) -> float:
     """
     if len(values) < 3:
         return 0.0
-    return NORMAL_MAD / math.sqrt(2) * deviation(values[1:] - values[:-1])
+    return _OF_DIFFERENCES * _deviation(values[1:] - values[:-1])
 
 
 def deviation(values: Floats) -> float:
     """Median absolute deviation from the median. NaN when empty."""
-    return _median_size(values - _mid(values.copy()))
+    return _deviation(values.copy())
+
+
+def _deviation(values: Floats) -> float:
+    """The same, from an array that is lost."""
+    values -= _mid(values)
+    return _median_size(values)
 
 
 def curvature_noise(values: Floats, lag: int = 1) -> float:
@@ -147,7 +163,7 @@ def curvature_noise(values: Floats, lag: int = 1) -> float:
     """
     if len(values) < 2 * lag + 2:
         return 0.0
-    return NORMAL_MAD / math.sqrt(6) * _median_size(_second_differences(values, lag))
+    return _OF_CURVATURE * _median_size(_second_differences(values, lag))
 
 
 def _second_differences(values: Floats, lag: int) -> Floats:
@@ -167,42 +183,62 @@ def wander(values: Floats) -> float:
     """
     sample = values[:: max(1, len(values) // _SAMPLE)]
     lags = _lags(len(sample))
-    one = curvature_noise(sample)
-    spreads = [one, *_curvature_noises(sample)]
-    most = max(spreads)
+    spreads = curvature_noises(sample)
+    most, least = max(spreads), spreads[0]
     at = lags[spreads.index(most)]
-    if at == 1 or not one > 0:
+    if at == 1 or not least > 0:
         return most
-    power = min(0.5, math.log(most / one) / math.log(at))
+    power = min(0.5, math.log(most / least) / math.log(at))
     return float(most * max(1.0, len(sample) / 3 / at) ** power)
 
 
-def _curvature_noises(values: Floats) -> Iterator[float]:
-    """``curvature_noise`` at all lags but the first, of which all differences are taken at once: a
-    row of them for each lag, filled up with NaN, which sorts behind all numbers."""
-    lags = _lags(len(values))[1:]
-    if not lags:
-        return
-    before, ahead = _ahead(len(values))
-    padded = np.concatenate((values, _gap(2 * lags[-1])))
-    table = padded[ahead] - 2 * padded[before] + values[: -2 * lags[0]]
+def curvature_noises(values: Floats) -> list[float]:
+    """``curvature_noise`` at lag 1 and, growing by half each, at those up to an eighth of the
+    values: of each lag, the differences are a row of one table, filled up with NaN, which sorts
+    behind all numbers."""
+    count = len(values)
+    if count < _TWICE:
+        return [curvature_noise(values)]
+    plan = _laid_out(count)
+    padded = np.concatenate((values, plan.gap))
+    once = padded[plan.once]
+    table = padded[plan.twice] - (once + once) + values[:-2]
+    table[0] = _second_differences(values, 1)
     np.abs(table, table)
     table.sort(axis=1)
-    for row, lag in zip(table, lags, strict=True):
-        yield NORMAL_MAD / math.sqrt(6) * _of_ordered(row[: len(values) - 2 * lag])
+    item = table.item
+    return [
+        _OF_CURVATURE * (item(low) if low == high else _middle(item(low), item(high)))
+        for low, high in plan.middles
+    ]
+
+
+_TWICE = 16
+"""The least number of values that are looked at with more than one lag."""
+
+
+class _LaidOut(msgspec.Struct, frozen=True, eq=False):
+    """Where the second differences of a number of values are found, a row for each lag.
+
+    ``once``, ``twice``: (lags, values), places once and twice the lag ahead. ``gap``: NaN, for
+    places behind the last value. ``middles``: the two places, in the flat table, between which
+    half of the differences of a row lie; one of odd many.
+    """
+
+    once: Ints
+    twice: Ints
+    gap: Floats
+    middles: tuple[tuple[int, int], ...]
 
 
 @lru_cache(maxsize=64)
-def _gap(count: int) -> Floats:
-    return np.full(count, np.nan)
-
-
-@lru_cache(maxsize=64)
-def _ahead(count: int) -> tuple[Ints, Ints]:
-    """For each lag but the first a row of the places once, and twice, the lag ahead."""
-    lags = np.array(_lags(count)[1:])[:, None]
-    places = np.arange(count - 2 * int(lags[0, 0]))
-    return places + lags, places + 2 * lags
+def _laid_out(count: int) -> _LaidOut:
+    lags, width = _lags(count), count - 2
+    places, ahead = np.arange(width), np.array(lags)[:, None]
+    counts = [(row * width, count - 2 * lag) for row, lag in enumerate(lags)]
+    middles = tuple((begin + (many - 1) // 2, begin + many // 2) for begin, many in counts)
+    gap = np.full(2 * lags[-1] - 2, np.nan)
+    return _LaidOut(places + ahead, places + 2 * ahead, gap, middles)
 
 
 @lru_cache(maxsize=64)
@@ -412,10 +448,12 @@ def tail_of(mask: Mask) -> int:
 
 def kendall(values: Floats) -> int:
     """Kendall's S: rising pairs minus falling pairs. O(n^2); for at most a few hundred points."""
+    count = len(values)
     greater = values[None, :] > values[:, None]
-    # Of all pairs, in both orders: the later is greater in those above the diagonal.
-    rising = int(np.count_nonzero(greater & _above_diagonal(len(values))))
-    return 2 * rising - int(np.count_nonzero(greater))
+    # The later is greater in rising pairs above the diagonal, and in falling ones below it: what
+    # differs from the diagonal's upper half are all pairs but the rising ones, and the falling.
+    unlike = int(np.count_nonzero(greater != _above_diagonal(count)))
+    return count * (count - 1) // 2 - unlike
 
 
 @lru_cache(maxsize=32)
@@ -586,7 +624,7 @@ def measure(values: Floats) -> Profile:
         sigma, rho = _noise_and_memory(values, seen.edges, medians)
         width = count / len(medians)
     sigma = at_least_printed(sigma, values)
-    error = math.sqrt(2) * MEDIAN_ERROR * sigma * inflation(rho) / math.sqrt(width)
+    error = _OF_TWO * sigma * inflation(rho) / math.sqrt(width)
     if len(medians) == MOST_BLOCKS:  # batch means: memory that is longer than a block
         error = max(error, math.sqrt(2) * noise(medians))
         drift = math.sqrt(2) * max(curvature_noise(medians), curvature_noise(medians, 2))
@@ -607,6 +645,7 @@ def measure(values: Floats) -> Profile:
     )
 
 
+@lru_cache(maxsize=256)
 def block_edges(count: int) -> tuple[int, ...]:
     """Borders of at most 20 equal blocks of at least five points; one block when fewer."""
     return equal_parts(count, max(1, min(MOST_BLOCKS, count // LEAST_WIDTH)))
