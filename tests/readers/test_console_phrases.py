@@ -317,17 +317,6 @@ def test_clu_puts_the_step_in_brackets() -> None:
     assert points(got, "accuracy") == [(100, 0.1), (200, 0.2), (300, 0.3)]
 
 
-def test_litgpt_names_the_split_behind_the_loss() -> None:
-    line = "Epoch 1 | iter {} step {} | loss train: {}, val: {} | iter time: 208.43 ms (step)"
-    got = readout(
-        line.format(8, 1, 4.25, "n/a"),
-        line.format(16, 2, 4.0, "n/a"),
-        line.format(24, 3, 3.5, 3.75),
-    )
-    assert points(got, "train loss") == [(1, 4.25), (2, 4.0), (3, 3.5)]
-    assert points(got, "val loss") == [(3, 3.75)]
-
-
 def test_the_second_tutorial_of_pytorch_ends_an_epoch_with_both_losses() -> None:
     got = readout(
         *(

@@ -111,18 +111,7 @@ _BOTH = re.compile(
 )
 """``it 100: train 2.1, val 2.2``: what is measured on both goes without saying."""
 
-_OF_BOTH = re.compile(
-    rf"\b(?P<what>loss) (?P<train>train)(?P<first>:? {_VALUE})"
-    rf"(?:(?P<between>,? )(?P<held>val|valid)(?=:? {_VALUE}))?",
-    re.IGNORECASE,
-)
-
-
-def _of_both(line: re.Match[str]) -> str:
-    """``loss train: 2.1, val: 2.2``: each split with what is measured on it."""
-    held = f"{line['between']}{line['held']} {line['what']}" if line["held"] else ""
-    return f"{line['train']} {line['what']}{line['first']}{held}"
-
+_LOSSES = re.compile(rf"^LOSS train ({_VALUE}) valid (?={_VALUE})")
 
 PHRASES = (
     Phrase(":::MLLOG", re.compile(r"^.{0,80}?:::MLLOG (?P<event>\{.*\})\s*$"), _mlperf),
@@ -142,8 +131,7 @@ PHRASES = (
     Phrase(
         "logging_writer.py:", re.compile(r"(logging_writer\.py:\d+\]) \[(\d+)\] "), r"\1 step: \2, "
     ),
-    Phrase("loss train: ", _OF_BOTH, _of_both),  # LitGPT
-    Phrase("LOSS train ", _OF_BOTH, _of_both),  # PyTorch's second tutorial
+    Phrase("LOSS train ", _LOSSES, r"train LOSS \1 valid LOSS "),  # PyTorch's second tutorial
     Phrase(" after ", _AT, r"\g<where> \g<count>, \g<what>: "),
     Phrase(" at ", _AT, r"\g<where> \g<count>, \g<what>: "),
     Phrase(" val", _BOTH, r"\1train loss \2\3 loss "),
