@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from functools import partial
-from itertools import chain
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,6 +30,7 @@ from .discover import discover
 from .engine import publish
 from .engine.evaluate import evaluate
 from .engine.limits import Limits
+from .engine.reporting import matrix, of_kinds
 from .engine.spool import spooled
 from .engine.supervisor import Pool, supervise
 from .grouping import group, taken_apart, tracked_run
@@ -48,7 +48,9 @@ from .model.report import (
     Report,
     RuleEntry,
     SubjectReport,
+    Subjects,
     Verdict,
+    heads,
     worst,
 )
 from .model.rule import RuleInfo, SubjectKind
@@ -62,7 +64,6 @@ from .stores.interface import StoreError
 if TYPE_CHECKING:
     from .engine.local import Bench
 
-_Matrices = dict[frozenset[SubjectKind], Mapping[str, RuleInfo]]
 Watcher = Callable[[Progress], None]
 """Told whenever a subject is judged, and now and then while large ones are read."""
 
@@ -72,7 +73,7 @@ class _Found(msgspec.Struct):
     ``baselines``: the runs to compare with. ``references``: the checkpoint that each one is
     compared with. ``kept``: the checkpoints of each run that has any, ``limited``: those that are
     too large to be read in full. ``sift``: checkpoints were found by their names alone.
-    ``readers`` recognise it. ``matrices``: rules by kinds, once."""
+    ``readers`` recognise it."""
 
     kinds: frozenset[SubjectKind]
     readers: tuple[Reader, ...] = ()
@@ -85,7 +86,6 @@ class _Found(msgspec.Struct):
     unjudged: list[Unjudged] = msgspec.field(default_factory=list)
     faults: list[Fault] = msgspec.field(default_factory=list)
     spools: dict[str, str] = msgspec.field(default_factory=dict)
-    matrices: _Matrices = msgspec.field(default_factory=dict)
 
 
 def audit(config: Config, watcher: Watcher | None = None) -> Report:
@@ -125,33 +125,12 @@ def inspect(
 def judge(run: Run, view: RunView, config: Config) -> Report:
     """Judge what is in memory already, as a subject of the run's kind, in this process."""
     found = _Found(frozenset({run.subject}), runs=[run])
-    infos = _of_kinds(found.kinds)
+    infos = of_kinds(found.kinds)
     from .engine.memory import judge_view  # noqa: PLC0415 - nothing else is judged in this process
 
     result = judge_view(view, [id for id in config.rules if id in infos], config.thresholds)
-    invocation = Invocation(isolated=False, jobs=1)
-    return _report(config, found, {0: result}, invocation)
-
-
-def _of_kinds(kinds: Set[SubjectKind]) -> dict[str, RuleInfo]:
-    return {id: rule.info for id, rule in REGISTRY.items() if rule.info.subject in kinds}
-
-
-def _matrix(run: Run, found: _Found) -> Mapping[str, RuleInfo]:
-    """The rules that the run gets a cell of."""
-    kinds = _ROWS.get(run.subject, frozenset({run.subject})) & found.kinds
-    kinds = kinds | {SubjectKind.KEPT} if run in found.kept else kinds
-    if kinds not in found.matrices:
-        found.matrices[kinds] = _of_kinds(kinds)
-    return found.matrices[kinds]
-
-
-_ROWS = {
-    SubjectKind.RUN: frozenset({SubjectKind.RUN, SubjectKind.PAIR, SubjectKind.WATCH}),
-    SubjectKind.CHECKPOINT: frozenset({SubjectKind.CHECKPOINT, SubjectKind.CHECKPOINT_PAIR}),
-    SubjectKind.DATASET: frozenset({SubjectKind.DATASET, SubjectKind.TOKENIZER}),
-}
-"""Subjects that rules about several kinds are applied to."""
+    reports = _published(found, {0: result})
+    return _report(config, found, {0: result}, reports, Invocation(isolated=False, jobs=1))
 
 
 def _audited(
@@ -172,7 +151,9 @@ def _audited(
         isolated=config.isolation,
         memory_limit_enforced=judged.memory_limited,
     )
-    return _report(config, found, judged.results, invocation)
+    encoded = (one.report for _, one in sorted(judged.results.items()))
+    reports = Subjects(one for one in encoded if one is not None)
+    return _report(config, found, judged.results, reports, invocation)
 
 
 def failed(error: str) -> Report:
@@ -414,10 +395,12 @@ def _bench(settings: Settings) -> Bench:
 
 
 class _Judged(msgspec.Struct):
-    """``kept``: what each checkpoint tells the run that keeps it."""
+    """``kept``: what each checkpoint tells the run that keeps it, ``listed``: what the run's report
+    tells of it."""
 
     results: dict[int, RunResult] = msgspec.field(default_factory=dict)
     kept: dict[Run, Kept] = msgspec.field(default_factory=dict)
+    listed: dict[Run, KeptCheckpoint] = msgspec.field(default_factory=dict)
     jobs: int = 1
     memory_limited: bool = False
 
@@ -432,13 +415,12 @@ def _judge(
 
     def finished(number: int, result: RunResult) -> None:
         judged.results[number] = result
-        if result.kept is not None:
-            judged.kept[found.runs[number]] = result.kept
+        _note(found.runs[number], result, judged)
         if far is not None:
             far.finished(number)
 
     def carry_out(numbers: Sequence[int]) -> None:
-        tasks = [_task(number, found, settings, judged.kept) for number in numbers]
+        tasks = [_task(number, found, settings, judged) for number in numbers]
         if not config.isolation:
             _bench(settings).judge(tasks, finished)
             return
@@ -457,11 +439,18 @@ def _judge(
     return judged
 
 
+def _note(run: Run, result: RunResult, judged: _Judged) -> None:
+    if result.kept is not None:
+        judged.kept[run] = result.kept
+    if run.subject is SubjectKind.CHECKPOINT and result.report is not None:
+        step = None if result.kept is None else result.kept.step
+        judged.listed[run] = publish.kept_checkpoint(run, result.report.head, step)
+
+
 def _sift(found: _Found, judged: _Judged) -> None:
     """Nobody keeps what turned out to be no checkpoint."""
-    numbers = {run: number for number, run in enumerate(found.runs)}
     for run, saved in list(found.kept.items()):
-        left = [one for one in saved if publish.has_subject(judged.results[numbers[one]])]
+        left = [one for one in saved if one in judged.listed]
         if left:
             found.kept[run] = left
         else:
@@ -507,9 +496,10 @@ def _size(run: Run) -> int:
 
 
 def _settings(found: _Found, config: Config, asked: Depth | Requests) -> Settings:
-    infos = _of_kinds(found.kinds)
+    infos = of_kinds(found.kinds)
     return Settings(
         rules=tuple(id for id in config.rules if id in infos),
+        kinds=found.kinds,
         baseline_rules=tuple(id for id, i in infos.items() if i.subject is SubjectKind.RUN),
         thresholds=config.thresholds,
         tags=config.tags,
@@ -530,25 +520,34 @@ def _in_order(runs: Sequence[Run]) -> tuple[list[int], list[int]]:
     return checkpoints, [number for number in range(len(runs)) if number not in first]
 
 
-def _task(
-    number: int, found: _Found, settings: Settings, kept: Mapping[Run, Kept] | None = None
-) -> Task:
+def _task(number: int, found: _Found, settings: Settings, judged: _Judged) -> Task:
     """Rules go with a task where they are not those of all."""
     run = found.runs[number]
-    matrix = _matrix(run, found)
-    rules = tuple(id for id in settings.rules if id in matrix)
+    rules = _rules_of(run.subject, found.kinds, run in found.kept, settings.rules)
     baselines = _others(run, found.baselines)
     if run.subject is SubjectKind.CHECKPOINT:
         baselines = (found.references[run],) if run in found.references else ()
     own = found.kept.get(run, ())
+    listed = [judged.listed[one] for one in own]
+    listed.sort(key=lambda one: (one.step is None, one.step or 0, one.id))
     return Task(
         number,
         run,
         baselines,
         rules=None if rules == settings.rules else rules,
         depth=Depth.STRUCTURE if run in found.limited else None,
-        kept=tuple(kept[one] for one in own if one in kept) if kept else (),
+        kept=tuple(judged.kept[one] for one in own if one in judged.kept),
+        listed=tuple(listed),
     )
+
+
+@cache
+def _rules_of(
+    subject: SubjectKind, kinds: frozenset[SubjectKind], keeps: bool, rules: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Those of ``rules`` that the subject gets a cell of."""
+    asked = matrix(subject, kinds, keeps)
+    return tuple(id for id in rules if id in asked)
 
 
 def _taken_apart(found: _Found, judged: _Judged) -> Sequence[int]:
@@ -577,40 +576,36 @@ def _set_apart(path: str) -> Fault:
 
 
 def _report(
-    config: Config, found: _Found, results: dict[int, RunResult], invocation: Invocation
+    config: Config,
+    found: _Found,
+    results: dict[int, RunResult],
+    reports: Sequence[SubjectReport],
+    invocation: Invocation,
 ) -> Report:
-    reports = _reports(found, results)
     unjudged = list(found.unjudged)
     for number in range(len(found.runs)):
         unjudged += results[number].unjudged
     return Report(
         schema_version=SCHEMA_VERSION,
         trainproof_version=__version__,
-        reports=tuple(reports),
-        worst_verdict=worst(report.verdict for report in reports),
+        reports=reports,
+        worst_verdict=worst(one.verdict for one in heads(reports)),
         error=None,
         not_judged=publish.not_judged(unjudged),
-        rules=_rules(_of_kinds(found.kinds)),
+        rules=_rules(of_kinds(found.kinds)),
         problems=tuple(publish.problem(fault) for fault in _faults(found, results)),
         anchors=dict(config.anchors) or None,
         invocation=invocation,
     )
 
 
-def _reports(found: _Found, results: Mapping[int, RunResult]) -> list[SubjectReport]:
-    """In the order of the runs; each run lists its checkpoints."""
-    made: dict[int, SubjectReport] = {}
-    listed: dict[Run, KeptCheckpoint] = {}
-    for number in chain(*_in_order(found.runs)):
-        run, result = found.runs[number], results[number]
-        if publish.has_subject(result):
-            kept = [listed[one] for one in found.kept.get(run, ()) if one in listed]
-            kept.sort(key=lambda one: (one.step is None, one.step or 0, one.id))
-            report = publish.subject_report(run, result, _matrix(run, found), tuple(kept))
-            made[number] = report
-            if run.subject is SubjectKind.CHECKPOINT:
-                listed[run] = publish.kept_checkpoint(run, report, result)
-    return [made[number] for number in sorted(made)]
+def _published(found: _Found, results: Mapping[int, RunResult]) -> tuple[SubjectReport, ...]:
+    """Reports of runs of which none was made where they were judged."""
+    return tuple(
+        publish.subject_report(run, results[number], matrix(run.subject, found.kinds))
+        for number, run in enumerate(found.runs)
+        if publish.has_subject(results[number])
+    )
 
 
 def _others(run: Run, baselines: Sequence[Run]) -> tuple[Run, ...]:
@@ -672,7 +667,8 @@ class Session:
         self._found = replace(found, kinds=found.kinds | {SubjectKind.WATCH})
         same = {_key(run) for run in self.runs if before.get(_key(run)) == _names(run)}
         self._results = {key: one for key, one in self._results.items() if key in same}
-        settings = replace(_settings(self._found, self._config, Depth.TENSORS), live=True)
+        settings = _settings(self._found, self._config, Depth.TENSORS)
+        settings = replace(settings, live=True, kinds=frozenset())  # what only it sees is missing
         if settings != self._settings:
             self._dismiss()
             self._settings = settings
@@ -721,7 +717,8 @@ class Session:
             for number, run in enumerate(self._found.runs)
         }
         invocation = Invocation(jobs=1, isolated=self._config.isolation)
-        return _report(self._config, self._found, results, invocation)
+        reports = _published(self._found, results)
+        return _report(self._config, self._found, results, reports, invocation)
 
     def _followed(self, result: RunResult, following: Following) -> RunResult:
         """With what only a watch can say: the worker has no clock."""

@@ -19,6 +19,7 @@ from trainproof.model.artifact import Artifact, Kind
 from trainproof.model.data import Column, Item, Role, RunView
 from trainproof.model.outcome import Clean, Level, Outcome
 from trainproof.model.rule import Doc
+from trainproof.model.wire import RunResult
 from trainproof.readers import table
 from trainproof.readers.interface import Options
 from trainproof.rules.interface import Each, Example, rule
@@ -48,6 +49,12 @@ def kill() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def lie() -> None:
+    """Answers from now on are not those that were asked for."""
+    worker = sys.modules["trainproof.engine.worker"]
+    vars(worker)["told"] = lambda task, result, settings: RunResult(())
+
+
 DEEDS: dict[str, Callable[[], object]] = {
     "segfault": segfault,
     "abort": os.abort,
@@ -56,6 +63,7 @@ DEEDS: dict[str, Callable[[], object]] = {
     "allocate": allocate,
     "babble": babble,
     "kill": kill,
+    "lie": lie,
     "raise": lambda: 1 / 0,
     "nothing": lambda: None,
 }

@@ -13,6 +13,8 @@ from trainproof.model.artifact import Artifact, Kind, Run
 from trainproof.model.data import FaultCode
 from trainproof.model.outcome import Skip, State
 from trainproof.model.progress import Amount
+from trainproof.model.report import Verdict
+from trainproof.model.rule import SubjectKind
 from trainproof.model.wire import RunResult, Settings, Task
 
 PLUGIN = "tests.engine.hostile"
@@ -92,6 +94,27 @@ def test_a_rule_that_misbehaves_costs_its_own_cell(tmp_path: Path, deed: str, sk
         (State.CLEAN, None),
     ]
     assert result.faults == ()
+
+
+def test_an_answer_that_was_not_asked_for_costs_the_run_it_is_about(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    results = judged([run_of(tmp_path / "a", "lie"), run_of(tmp_path / "b", "nothing")], jobs=1)
+    assert [cell.skip for cell in results[0].cells] == [Skip.CHECKER_FAILED] * 2
+    detail = {"detail": "bad frame: cells are not those asked for"}
+    assert results[0].cells[0].checks[0].measured == detail
+    assert [cell.state for cell in results[1].cells] == [State.CLEAN, State.CLEAN]
+
+
+def test_a_run_that_nobody_could_judge_has_a_report_where_reports_are_made(tmp_path: Path) -> None:
+    results: dict[int, RunResult] = {}
+    kinds = frozenset({SubjectKind.RUN})
+    settings = Settings(rules=("TP-NAN",), kinds=kinds, plugins=("no.such.module",))
+    supervise([Task(0, run_of(tmp_path, "nothing"))], settings, LIMITS, 1, results.__setitem__)
+    report = results[0].report
+    assert report is not None
+    assert report.head.verdict is Verdict.NOT_CHECKED
+    assert report.decoded().checks.details["TP-NAN"].skip == Skip.WORKER_CRASHED
 
 
 def test_of_many_runs_only_the_one_that_kills_is_affected(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from trainproof.model.outcome import SKIPS, Owner, Public, Skip
 from trainproof.model.report import (
     CheckDetail,
     Checks,
@@ -21,9 +22,10 @@ from trainproof.model.report import (
 )
 
 
-def subject(verdict: Verdict, owner: str | None = None, *problems: Problem) -> SubjectReport:
-    detail = CheckDetail("not-checked" if owner else "clean", None, owner, ())
-    coverage = CoverageBlock("notchecked/1", {}, {}, 0, 0, 0.0)
+def subject(verdict: Verdict, skip: Skip | None = None, *problems: Problem) -> SubjectReport:
+    public = SKIPS[skip].public if skip else Public.CHECKED
+    detail = CheckDetail("not-checked", skip, SKIPS[skip].owner, ()) if skip else CLEAN
+    coverage = CoverageBlock("notchecked/1", {"TP-X": public}, {str(public): 1}, 1, 0, 0.0)
     checks = Checks((), {}, coverage, {"TP-X": detail})
     return SubjectReport("r", "run", ".", verdict, (), checks, (), problems=problems)
 
@@ -33,6 +35,7 @@ def report(*subjects: SubjectReport, error: str | None = None) -> Report:
     return Report(4, "1", subjects, found, error, NotJudged({}), ())
 
 
+CLEAN = CheckDetail("clean", None, None, ())
 FATAL = Problem("corrupt", "log", "bad", fatal=True)
 CUT = Problem("truncated", "log", "cut", fatal=False)
 
@@ -55,9 +58,14 @@ def test_severity_orders_fail_warn_not_checked_pass() -> None:
         (report(subject(Verdict.PASS), subject(Verdict.NOT_CHECKED)), ExitCode.OK),
         (report(subject(Verdict.PASS, None, CUT)), ExitCode.OK),
         (report(subject(Verdict.PASS, None, FATAL)), ExitCode.CANNOT_JUDGE),
-        (report(subject(Verdict.PASS, "trainproof")), ExitCode.CANNOT_JUDGE),
-        (report(subject(Verdict.PASS, "run")), ExitCode.OK),
-        (report(subject(Verdict.FAIL, "trainproof", FATAL)), ExitCode.FAIL),
+        *(
+            (
+                report(subject(Verdict.PASS, skip)),
+                ExitCode.CANNOT_JUDGE if info.owner is Owner.TOOL else ExitCode.OK,
+            )
+            for skip, info in SKIPS.items()
+        ),
+        (report(subject(Verdict.FAIL, Skip.WORKER_CRASHED, FATAL)), ExitCode.FAIL),
         (report(error="broken"), ExitCode.CANNOT_JUDGE),
         (replace(report(subject(Verdict.PASS)), problems=(FATAL,)), ExitCode.CANNOT_JUDGE),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from trainproof.model.outcome import Level
 from trainproof.model.report import FailOn, Finding, Problem, Report, SubjectReport, Verdict
@@ -16,13 +17,14 @@ from .view import (
     by_severity,
     checked,
     headline,
-    holes,
+    holes_at_large,
+    holes_of,
     meaning,
     name,
     noun,
     plural,
     principal,
-    ranked,
+    ranking,
     tallied,
 )
 
@@ -76,15 +78,14 @@ def _header(style: Style, report: Report) -> Iterator[str]:
 
 
 def _runs(style: Style, report: Report, verbose: bool, quiet: bool) -> Iterator[str]:
-    subjects = ranked(report)
-    if quiet:
-        subjects = [subject for subject in subjects if subject.verdict is not Verdict.PASS]
+    verdicts = [one.verdict for one in report.heads]
+    places = ranking(report)
     shown: list[SubjectReport] = []
     left: dict[Verdict, int] = {}
-    for verdict in Verdict:
-        these = [subject for subject in subjects if subject.verdict is verdict]
+    for verdict in (one for one in Verdict if not (quiet and one is Verdict.PASS)):
+        these = [place for place in places if verdicts[place] is verdict]
         cap = len(these) if verbose else LISTED[verdict]
-        shown += these[:cap]
+        shown += (report.reports[place] for place in these[:cap])
         left[verdict] = len(these) - len(these[:cap])
     if not shown:
         return
@@ -124,14 +125,16 @@ def _course(style: Style, subject: SubjectReport) -> str:
 
 
 def _findings(style: Style, report: Report, verbose: bool) -> Iterator[str]:
-    told = [(subject, _worth_telling(subject, verbose)) for subject in ranked(report)]
-    told = [(subject, findings) for subject, findings in told if findings]
-    silent = sum(f.level is Level.INFO for _, f in report.findings()) if not verbose else 0
+    found = [one.findings for one in report.heads]
+    worth = ((place, _worth_telling(found[place], verbose)) for place in ranking(report))
+    told = [(place, findings) for place, findings in worth if findings]
+    silent = 0 if verbose else sum(one.level is Level.INFO for one in chain.from_iterable(found))
     if not told and not silent:
         return
     yield ""
     yield style.title("Findings")
-    for subject, findings in told if verbose else told[:DETAILED]:
+    for place, findings in told if verbose else told[:DETAILED]:
+        subject = report.reports[place]
         yield ""
         yield from style.wrap(name(subject), "")
         for finding in findings:
@@ -139,8 +142,8 @@ def _findings(style: Style, report: Report, verbose: bool) -> Iterator[str]:
     yield from _also(style, told if not verbose else (), silent)
 
 
-def _worth_telling(subject: SubjectReport, verbose: bool) -> list[Finding]:
-    found = by_severity(subject.findings)
+def _worth_telling(findings: Sequence[Finding], verbose: bool) -> list[Finding]:
+    found = by_severity(findings)
     return found if verbose else [one for one in found if one.level is not Level.INFO]
 
 
@@ -162,21 +165,22 @@ def _not_checked(style: Style, report: Report, verbose: bool) -> Iterator[str]:
     yield ""
     title = f"Not checked: {total - applied:,} of {plural(total, 'check')}"
     yield style.title(title if total else "Could not be read")
-    owed = list(holes(report))
-    shown = owed if verbose else owed[:NAMED]
-    for hole in shown:
-        yield from style.wrap(f"! {hole.sentence()}", "  ", "    ")
-    if len(shown) < len(owed):
-        yield f"  ! and {len(owed) - len(shown):,} more that should have been checked"
+    owed = list(holes_at_large(report))
     reasons: Counter[str] = Counter()
     rules: dict[str, set[str]] = {}
     subjects: Counter[str] = Counter()
     for subject in report.reports:
+        owed += holes_of(subject)
         skipped = subject.checks.skipped
         reasons.update(skipped.values())
         subjects.update(set(skipped.values()))
         for rule, reason in skipped.items():
             rules.setdefault(reason, set()).add(rule)
+    shown = owed if verbose else owed[:NAMED]
+    for hole in shown:
+        yield from style.wrap(f"! {hole.sentence()}", "  ", "    ")
+    if len(shown) < len(owed):
+        yield f"  ! and {len(owed) - len(shown):,} more that should have been checked"
     what = noun(report)
     for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
         which = f"{plural(len(rules[reason]), 'rule')} in {plural(subjects[reason], what)}"
@@ -185,11 +189,11 @@ def _not_checked(style: Style, report: Report, verbose: bool) -> Iterator[str]:
 
 def _all_problems(report: Report) -> Iterator[tuple[str, Problem]]:
     yield from (("", problem) for problem in report.problems)
-    yield from ((one.root, problem) for one in report.reports for problem in one.problems)
+    yield from ((one.root, problem) for one in report.heads for problem in one.problems)
 
 
 def _unknown(style: Style, report: Report, verbose: bool) -> Iterator[str]:
-    counts = Counter(column for one in report.reports for column in one.unknown_columns)
+    counts = Counter(column for one in report.heads for column in one.unknown_columns)
     if not counts:
         return
     yield ""

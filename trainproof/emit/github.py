@@ -8,10 +8,11 @@ import msgspec
 
 from trainproof.model.outcome import Level
 from trainproof.model.report import FailOn, Report
+from trainproof.model.text import safe
 
 from .coverage import AUDIT_ERROR, NOT_CHECKED
 from .place import Place, place
-from .view import by_severity, holes, meaning, name, plural, ranked, safe, shorten
+from .view import by_severity, holes, meaning, name, plural, ranked, shorten
 
 PER_LEVEL = 10
 """Annotations of one level that a runner takes from one step; it drops the rest."""

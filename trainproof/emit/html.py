@@ -15,7 +15,7 @@ from trainproof.model.report import (
     SubjectReport,
     Verdict,
 )
-from trainproof.model.text import BARS, GAP
+from trainproof.model.text import BARS, GAP, safe
 
 from .terminal import number, span
 from .view import (
@@ -30,7 +30,6 @@ from .view import (
     plural,
     principal,
     ranked,
-    safe,
     shorten,
     tallied,
 )

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from trainproof.model.outcome import Value
-from trainproof.model.report import SCHEMA_VERSION, Report, SubjectReport
+from trainproof.model.encoding import all_encoded, json_of
+from trainproof.model.report import SCHEMA_VERSION, Report
 
 from .schema import report_schema
-from .view import INT64, json_number, safe
 
 __all__ = ["ReportError", "parse_report", "report_json", "report_schema"]
-
-_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class ReportError(ValueError):
@@ -31,21 +25,17 @@ class _Head(msgspec.Struct):
 
 def report_json(report: Report) -> bytes:
     """UTF-8 JSON, indented by two, ended by a line feed; fields in the order of their
-    declaration, keys of mappings sorted.
-
-    ``publish`` leaves nothing that JSON cannot spell. Where there is something all the same,
-    it is spelled here: the encoder would write NaN as null, and lose the evidence.
-    """
-    around = _indented(replace(report, reports=()))
+    declaration, keys of mappings sorted."""
+    around = _indented(json_of(replace(report, reports=())))
     if not report.reports:
         return around + b"\n"
     head, tail = around.split(_NONE, 1)
     # Subject by subject into one growing buffer: a report of thousands is in memory once.
     made = BytesIO()
     made.write(head + _BEGIN)
-    for number, subject in enumerate(report.reports):
+    for number, subject in enumerate(all_encoded(report.reports)):
         made.write(b",\n" if number else b"")
-        made.write(_listed(subject))
+        made.write(_listed(subject.text))
     made.write(_END + tail + b"\n")
     return made.getvalue()
 
@@ -54,58 +44,14 @@ _NONE = b'"reports": []'
 _BEGIN, _END = b'"reports": [\n', b"\n  ]"
 
 
-def _listed(subject: SubjectReport) -> bytes:
+def _listed(subject: bytes) -> bytes:
     """The subject, indented as in the list of all."""
-    made = _indented({"reports": [subject]}, plain=all(map(_is_plain, _values(subject))))
+    made = _indented(b'{"reports":[' + subject + b"]}")
     return made[len(b"{\n  " + _BEGIN) : -len(_END + b"\n}")]
 
 
-def _indented(value: object, plain: bool = True) -> bytes:
-    if plain:
-        try:
-            return msgspec.json.format(_encode(value), indent=2)
-        except UnicodeEncodeError:  # a lone surrogate
-            pass
-    return msgspec.json.format(msgspec.json.encode(_spelled(value)), indent=2)
-
-
-def _is_plain(values: Iterable[Value]) -> bool:
-    """Whether JSON has a form for each, which readers in other languages take: none is longer than
-    64 bits."""
-    for value in values:
-        if type(value) is float and not math.isfinite(value):
-            return False
-        if type(value) is int and value not in INT64:
-            return False
-    return True
-
-
-def _values(subject: SubjectReport) -> Iterator[Iterable[Value]]:
-    """Every place of a subject that holds measured numbers."""
-    for finding in subject.findings:
-        yield finding.measured.values()
-        yield finding.thresholds.values()
-    for detail in subject.checks.details.values():
-        for application in detail.applications:
-            if application.measured:
-                yield application.measured.values()
-    for series in subject.series:
-        yield (series.first, series.last, series.min, series.max)
-    if subject.facts:
-        yield subject.facts.values()
-
-
-def _spelled(value: Any) -> Any:
-    if isinstance(value, msgspec.Struct):
-        return {name: _spelled(item) for name, item in msgspec.structs.asdict(value).items()}
-    if isinstance(value, str):
-        return safe(value)
-    if isinstance(value, Mapping):
-        spelled = {safe(key): _spelled(item) for key, item in value.items()}
-        return dict(sorted(spelled.items()))
-    if isinstance(value, list | tuple):
-        return [_spelled(item) for item in value]
-    return json_number(value) if isinstance(value, int | float) else value
+def _indented(text: bytes) -> bytes:
+    return msgspec.json.format(text, indent=2)
 
 
 def parse_report(data: bytes) -> Report:
@@ -114,6 +60,7 @@ def parse_report(data: bytes) -> Report:
         version = msgspec.json.decode(data, type=_Head).schema_version
         if version != SCHEMA_VERSION:
             raise ReportError(f"report schema {version}; this version reads {SCHEMA_VERSION}")
-        return msgspec.json.decode(data, type=Report)
+        report = msgspec.json.decode(data, type=Report)
+        return replace(report, reports=tuple(report.reports))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ReportError(f"not a trainproof report: {error}") from error

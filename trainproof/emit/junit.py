@@ -31,7 +31,7 @@ from trainproof.model.report import (
     Verdict,
     exit_code,
 )
-from trainproof.model.text import printable
+from trainproof.model.text import printable, safe
 
 from .view import (
     by_severity,
@@ -43,7 +43,6 @@ from .view import (
     name,
     owed,
     plural,
-    safe,
     shorten,
 )
 
@@ -83,7 +82,7 @@ class _Suite(msgspec.Struct, frozen=True):
 def _audit_suite(report: Report, fail_on: FailOn) -> _Suite:
     """The audit as a whole: red exactly where nothing else in the file would tell of exit 2."""
     case = TestCase("the audit", "trainproof.audit")
-    judged = any(subject.verdict is not Verdict.NOT_CHECKED for subject in report.reports)
+    judged = any(one.verdict is not Verdict.NOT_CHECKED for one in report.heads)
     text = meaning(report, fail_on)
     if report.error is not None:
         case.add_error_info(

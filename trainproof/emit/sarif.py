@@ -29,12 +29,12 @@ from trainproof.model.report import (
     Verdict,
     exit_code,
 )
-from trainproof.model.text import printable
+from trainproof.model.text import printable, safe
 
 from .coverage import AUDIT_ERROR, NOT_CHECKED, TRUNCATED
 from .place import Place, place
 from .sarif_encoding import plain
-from .view import Hole, headline, holes, name, plural, safe, shorten
+from .view import Hole, headline, holes, name, plural, shorten
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 CATEGORY = "trainproof/"

@@ -13,7 +13,7 @@ from typing import Any
 
 import attr
 
-from .view import json_number, safe
+from trainproof.model.text import json_number, safe
 
 _ALWAYS = frozenset(
     {

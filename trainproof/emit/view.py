@@ -16,7 +16,6 @@ from trainproof.model.report import (
     ExitCode,
     FailOn,
     Finding,
-    Number,
     Problem,
     Report,
     SeriesSummary,
@@ -25,31 +24,13 @@ from trainproof.model.report import (
     exit_code,
 )
 from trainproof.model.rule import SubjectKind
-from trainproof.model.text import printable, spell
+from trainproof.model.text import safe
 
 NAMED_RULES = 8
 """Rule ids that a sentence about a hole names before it says how many more there are."""
-INT64 = range(-(2**63), 2**64)
-"""Integers that orjson, and most readers of JSON, can hold."""
 _LEVELS = tuple(Level)
 _CURVE_ROLES = (Role.LOSS, Role.REWARD, Role.METRIC)
 _OWED = frozenset({str(Owner.TOOL), str(Owner.FILE)})
-
-
-def safe(text: str) -> str:
-    """``text`` with everything but printable characters and line feeds spelled out.
-
-    ``publish`` has done so already for what came from outside; emitters do it again at their
-    own border, because a report may also have been read from a file.
-    """
-    return "\n".join(map(printable, text.split("\n"))) if "\n" in text else printable(text)
-
-
-def json_number(value: float) -> Number:
-    """``value`` as orjson can write it: it writes NaN as null and refuses longer integers."""
-    if isinstance(value, int):
-        return value if value in INT64 else str(value)
-    return spell(value)
 
 
 def shorten(text: str, limit: int) -> str:
@@ -90,12 +71,19 @@ def name(subject: SubjectReport) -> str:
     return full_path(subject.root, subject.id)
 
 
+def ranking(report: Report) -> list[int]:
+    """Places of the subjects in the report: the worst first, runs before what they keep, then by
+    root and id."""
+    keys = [
+        (-one.verdict.severity, one.kind != SubjectKind.RUN, one.root, one.id)
+        for one in report.heads
+    ]
+    return sorted(range(len(keys)), key=keys.__getitem__)
+
+
 def ranked(report: Report) -> list[SubjectReport]:
-    """The subjects, worst first, runs before what they keep, then by root and id."""
-    return sorted(
-        report.reports,
-        key=lambda s: (-s.verdict.severity, s.kind != SubjectKind.RUN, s.root, s.id),
-    )
+    """The subjects in the order of their ranking."""
+    return [report.reports[place] for place in ranking(report)]
 
 
 def by_severity(findings: Sequence[Finding]) -> list[Finding]:
@@ -105,13 +93,13 @@ def by_severity(findings: Sequence[Finding]) -> list[Finding]:
 
 def tally(report: Report) -> dict[Verdict, int]:
     """Number of subjects by verdict, worst first, without those that no subject has."""
-    counts = Counter(subject.verdict for subject in report.reports)
+    counts = Counter(one.verdict for one in report.heads)
     return {verdict: counts[verdict] for verdict in Verdict if counts[verdict]}
 
 
 def tallied(report: Report) -> str:
     """``3 runs: 1 FAIL, 2 PASS``; ``2 runs and 1 checkpoint: …``."""
-    kinds = Counter(subject.kind for subject in report.reports) or {str(SubjectKind.RUN): 0}
+    kinds = Counter(one.kind for one in report.heads) or {str(SubjectKind.RUN): 0}
     what = " and ".join(plural(count, _NOUNS.get(kind, kind)) for kind, count in kinds.items())
     counts = ", ".join(f"{count:,} {verdict}" for verdict, count in tally(report).items())
     return what + (f": {counts}" if counts else "")
@@ -119,7 +107,7 @@ def tallied(report: Report) -> str:
 
 def noun(report: Report) -> str:
     """What the subjects of the report are."""
-    kinds = {subject.kind for subject in report.reports} or {str(SubjectKind.RUN)}
+    kinds = {one.kind for one in report.heads} or {str(SubjectKind.RUN)}
     return _NOUNS.get(kind := kinds.pop(), kind) if len(kinds) == 1 else "subject"
 
 
@@ -129,7 +117,7 @@ _NOUNS = {str(SubjectKind.SPEECH): "speech corpus"}
 
 def checked(report: Report) -> tuple[int, int]:
     """Cells of the subject x rule matrix in which the rule was applied, and all cells."""
-    blocks = [subject.checks.coverage for subject in report.reports]
+    blocks = [one.checks.coverage for one in report.heads]
     return sum(b.checked for b in blocks), sum(b.total for b in blocks)
 
 
@@ -197,16 +185,21 @@ class Hole(msgspec.Struct, frozen=True):
         return f"{plural(len(self.rules), 'rule')} ({named}) {verb}"
 
 
-def holes(report: Report) -> Iterator[Hole]:
-    """What the tool or a file kept from being checked, in the order of the report."""
+def holes_at_large(report: Report) -> Iterator[Hole]:
+    """Those of no subject."""
     for problem in report.problems:
         if problem.fatal:
             yield Hole(None, problem.path, problem.line, _told(problem), unreadable=True)
+
+
+def holes(report: Report) -> Iterator[Hole]:
+    """What the tool or a file kept from being checked, in the order of the report."""
+    yield from holes_at_large(report)
     for subject in report.reports:
-        yield from _holes_of(subject)
+        yield from holes_of(subject)
 
 
-def _holes_of(subject: SubjectReport) -> Iterator[Hole]:
+def holes_of(subject: SubjectReport) -> Iterator[Hole]:
     fatal: dict[str, Problem] = {}
     for problem in subject.problems:
         if problem.fatal:
@@ -275,10 +268,10 @@ def meaning(report: Report, fail_on: FailOn) -> str:
 def _obstacle(report: Report) -> str:
     if report.error is not None:
         return f"the audit itself failed: {report.error}"
-    if any(finding.id == REFUSAL for _, finding in report.findings()):
+    if any(finding.id == REFUSAL for one in report.heads for finding in one.findings):
         return "a comparison that was asked for could not be made"
     if not report.reports:
         return "nothing was found that could be judged"
-    if all(subject.verdict is Verdict.NOT_CHECKED for subject in report.reports):
+    if all(one.verdict is Verdict.NOT_CHECKED for one in report.heads):
         return f"no {noun(report)} was judged"
     return "something recognised could not be read, or a check did not finish"

@@ -9,6 +9,7 @@ from trainproof.model.wire import RunResult, Settings, Task
 
 from .baselines import Baselines
 from .beacon import Phase
+from .reporting import told
 from .tails import Tails
 from .work import Stores, at_once, judge
 
@@ -36,7 +37,7 @@ class Bench:
             result = judge(
                 task, settings, progress, compared, self._through, keep=keep, stores=stores
             )
-            finished(task.number, result)
+            finished(task.number, told(task, result, settings))
 
     def close(self) -> None:
         pass

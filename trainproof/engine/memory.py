@@ -24,5 +24,4 @@ def judge_view(
         series=tuple(summary(attempt, one) for attempt in view.attempts for one in attempt.series),
         facts=view.facts,
         faults=view.faults,
-        regime=view.regime,
     )

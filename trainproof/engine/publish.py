@@ -24,6 +24,7 @@ from trainproof.model.report import (
     Checks,
     CoverageBlock,
     Finding,
+    Head,
     KeptCheckpoint,
     Location,
     NotJudged,
@@ -104,9 +105,8 @@ def subject_report(
     )
 
 
-def kept_checkpoint(run: Run, report: SubjectReport, result: RunResult) -> KeptCheckpoint:
+def kept_checkpoint(run: Run, report: Head, step: int | None) -> KeptCheckpoint:
     """A checkpoint as the report of its run lists it."""
-    step = None if result.kept is None else result.kept.step
     size = sum(artifact.size for artifact in run.artifacts)
     return KeptCheckpoint(report.id, step, report.verdict, len(run.artifacts), size)
 

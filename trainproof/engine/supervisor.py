@@ -41,6 +41,7 @@ from .beacon import Phase, Sighting
 from .cells import not_checked
 from .launch import launch
 from .limits import Limits
+from .reporting import checked, told
 
 _TICK = 0.1
 """Seconds between two looks at the beacons; deadlines are met to within this."""
@@ -231,8 +232,8 @@ class Pool:
             worker.ready, self.failed_starts = True, 0
             self.memory_limited &= answer.memory_limited
         elif worker.tasks and worker.tasks[0].number == answer.number:
-            task = worker.tasks.popleft()
-            self.finished(task.number, _checked(answer.result, self.settings.rules_of(task)))
+            result = checked(worker.tasks[0], answer.result, self.settings)
+            self.finished(worker.tasks.popleft().number, result)
         else:
             raise FrameError(f"answer to task {answer.number}, which was not asked")
         if not worker.tasks:
@@ -273,7 +274,8 @@ class Pool:
         detail = {"detail": death.detail}
         rules = self.settings.rules_of(task)
         cells = tuple(not_checked(id, death.skip, detail) for id in rules)
-        self.finished(task.number, RunResult(cells, faults=task.known_faults))
+        result = RunResult(cells, faults=task.known_faults)
+        self.finished(task.number, told(task, result, self.settings))
 
 
 def _without_culprit(
@@ -315,13 +317,6 @@ def _knowing(fault: Fault, task: Task) -> Task:
     if fault.artifact not in files or fault.artifact in known:
         return task
     return replace(task, baseline_faults=(*task.baseline_faults, fault))
-
-
-def _checked(result: RunResult, rules: tuple[str, ...]) -> RunResult:
-    """A result must hold exactly one cell per rule asked for. Raises FrameError."""
-    if tuple(cell.rule for cell in result.cells) != rules:
-        raise FrameError("cells are not those asked for")
-    return result
 
 
 def _timed_out(worker: _Worker, limits: Limits) -> Death:

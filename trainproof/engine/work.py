@@ -115,7 +115,6 @@ def judge(
         unknown=tuple(sorted({s.tag for s in view.series if s.role is Role.UNKNOWN})),
         facts=view.facts,
         faults=view.faults,
-        regime=view.regime,
         parts={one.artifact.path: one.parts for one in readings if one.parts},
         strangers=strangers(task.run.id, readings),
     )

@@ -12,6 +12,7 @@ from trainproof.model.wire import LENGTH, MAX_FRAME, Batch, Begin, Done, Ready, 
 from .baselines import Baselines
 from .beacon import Beacon
 from .limits import collect_rarely, limit_this_process
+from .reporting import told
 from .tails import Tails
 from .work import at_once, judge
 
@@ -41,7 +42,7 @@ def main() -> None:
             compared = baselines.views(task, begin.settings, beacon)
             keep = baselines.keep
             result = judge(task, begin.settings, beacon, compared, through, keep=keep)
-            _send(answers, Done(task.number, result))
+            _send(answers, Done(task.number, told(task, result, begin.settings)))
 
 
 def _frame(stream: BinaryIO) -> bytes:

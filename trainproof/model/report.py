@@ -7,12 +7,13 @@ schema version.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum, StrEnum
+from typing import overload
 
 import msgspec
 
-from .outcome import Application, Level, Value
+from .outcome import Application, Level, Public, Value
 
 SCHEMA_VERSION = 4
 COVERAGE_SCHEMA = "notchecked/1"
@@ -314,6 +315,79 @@ class SubjectReport(msgspec.Struct, frozen=True):
     because: str | None = None
 
 
+class HeadCoverage(msgspec.Struct, frozen=True):
+    counts: Mapping[str, int]
+    total: int
+    checked: int
+
+
+class HeadChecks(msgspec.Struct, frozen=True):
+    coverage: HeadCoverage
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The fields of a subject's report that the exit code and the summary of all subjects ask for,
+    at their places."""
+
+    id: str
+    kind: str
+    root: str
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    checks: HeadChecks
+    unknown_columns: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+class EncodedSubject(msgspec.Struct, frozen=True):
+    """A subject's report as the JSON that it becomes, in UTF-8 on one line, and its head."""
+
+    head: Head
+    text: bytes
+
+    def decoded(self) -> SubjectReport:
+        return msgspec.json.decode(self.text, type=SubjectReport)
+
+
+def head_of(text: bytes) -> Head:
+    """The head of an encoded report. Raises msgspec.MsgspecError where the text is no JSON, or has
+    no such fields; what it passes over must be JSON, and is not looked at."""
+    return msgspec.json.decode(text, type=Head)
+
+
+class Subjects(Sequence[SubjectReport]):
+    """Reports of many subjects, kept encoded: each is decoded whenever it is asked for. As objects,
+    they take several times the memory."""
+
+    __slots__ = ("encoded",)
+    __hash__ = None  # type: ignore[assignment] # as of a tuple of what cannot be hashed
+
+    def __init__(self, encoded: Iterable[EncodedSubject]) -> None:
+        self.encoded = tuple(encoded)
+
+    def __len__(self) -> int:
+        return len(self.encoded)
+
+    @overload
+    def __getitem__(self, index: int) -> SubjectReport: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Subjects: ...
+
+    def __getitem__(self, index: int | slice) -> SubjectReport | Subjects:
+        if isinstance(index, slice):
+            return Subjects(self.encoded[index])
+        return self.encoded[index].decoded()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return tuple(self) == tuple(other)
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
 class RuleEntry(msgspec.Struct, frozen=True):
     """What emitters need to know about a rule; copied from its declaration."""
 
@@ -363,7 +437,7 @@ class Invocation(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, frozen=True):
     schema_version: int
     trainproof_version: str
-    reports: tuple[SubjectReport, ...]
+    reports: Sequence[SubjectReport]
     worst_verdict: Verdict
     error: str | None
     not_judged: NotJudged
@@ -372,13 +446,25 @@ class Report(msgspec.Struct, frozen=True):
     anchors: Mapping[str, Anchor] | None = None
     invocation: Invocation | None = None
 
+    @property
+    def heads(self) -> Iterator[Head | SubjectReport]:
+        return heads(self.reports)
+
     def rule(self, id: str) -> RuleEntry:
         return next(entry for entry in self.rules if entry.id == id)
 
     def findings(self) -> Iterator[tuple[SubjectReport, Finding]]:
-        for subject in self.reports:
-            for finding in subject.findings:
-                yield subject, finding
+        for number, head in enumerate(self.heads):
+            if head.findings:
+                subject = self.reports[number]
+                yield from ((subject, finding) for finding in subject.findings)
+
+
+def heads(subjects: Sequence[SubjectReport]) -> Iterator[Head | SubjectReport]:
+    """What is known of each without its report being decoded."""
+    if isinstance(subjects, Subjects):
+        return (one.head for one in subjects.encoded)
+    return iter(subjects)
 
 
 def worst(verdicts: Iterator[Verdict]) -> Verdict:
@@ -405,20 +491,22 @@ def exit_code(report: Report, fail_on: FailOn = FailOn.FAIL) -> ExitCode:
     audit itself failed, when no subject was judged, or when something recognised could not
     be read, a check did not finish or a comparison could not be made.
     """
-    if any(s.verdict.severity >= _LEAST[fail_on] for s in report.reports):
+    if any(one.verdict.severity >= _LEAST[fail_on] for one in report.heads):
         return ExitCode.FAIL
-    judged = any(s.verdict is not Verdict.NOT_CHECKED for s in report.reports)
+    judged = any(one.verdict is not Verdict.NOT_CHECKED for one in report.heads)
     if report.error is not None or not judged or _unfinished(report):
         return ExitCode.CANNOT_JUDGE
     return ExitCode.OK
 
 
 def _unfinished(report: Report) -> bool:
-    if any(problem.fatal for problem in report.problems):
-        return True
-    return any(
-        any(problem.fatal for problem in subject.problems)
-        or any(detail.owner == "trainproof" for detail in subject.checks.details.values())
-        or any(finding.id == REFUSAL for finding in subject.findings)
-        for subject in report.reports
+    at_large = any(problem.fatal for problem in report.problems)
+    return at_large or any(map(_is_unfinished, report.heads))
+
+
+def _is_unfinished(one: Head | SubjectReport) -> bool:
+    return (
+        Public.CHECKER_FAILED in one.checks.coverage.counts
+        or any(problem.fatal for problem in one.problems)
+        or any(finding.id == REFUSAL for finding in one.findings)
     )

@@ -14,6 +14,8 @@ from .report import Number
 
 BARS = "▁▂▃▄▅▆▇█"
 GAP = "×"
+INT64 = range(-(2**63), 2**64)
+"""Integers that orjson, and most readers of JSON, can hold."""
 
 
 def printable(text: str) -> str:
@@ -33,11 +35,27 @@ def _spelled(char: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
+def safe(text: str) -> str:
+    """``text`` with everything but printable characters and line feeds spelled out.
+
+    ``publish`` has done so already for what came from outside; emitters do it again at their
+    own border, because a report may also have been read from a file.
+    """
+    return "\n".join(map(printable, text.split("\n"))) if "\n" in text else printable(text)
+
+
 def spell(value: float) -> Number:
     """The number itself, or the word for one that JSON lacks."""
     if isfinite(value):
         return value
     return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def json_number(value: float) -> Number:
+    """``value`` as orjson can write it: it writes NaN as null and refuses longer integers."""
+    if isinstance(value, int):
+        return value if value in INT64 else str(value)
+    return spell(value)
 
 
 def spell_values(values: Mapping[str, Value]) -> dict[str, Value]:

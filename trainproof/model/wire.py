@@ -11,7 +11,7 @@ import msgspec
 
 from .artifact import Run, Unjudged
 from .checkpoint import Kept
-from .data import Facts, Fault, Regime, Rewind
+from .data import Facts, Fault, Rewind
 from .inspection import Requests
 from .outcome import Cell, Skip, Value
 from .report import (
@@ -19,10 +19,13 @@ from .report import (
     CheckpointDrift,
     CheckpointSummary,
     Comparison,
+    EncodedSubject,
+    KeptCheckpoint,
     Segment,
     SeriesSummary,
     TensorSummary,
 )
+from .rule import SubjectKind
 from .tensors import Depth
 
 MAX_FRAME = 64 * 1024 * 1024
@@ -33,6 +36,8 @@ LENGTH = 4
 class RunResult(msgspec.Struct, frozen=True):
     """Everything a worker found out about one run. Holds no arrays.
 
+    ``report``: its public report, in the place of all that is told there; None where it was not
+    made, or where there is nothing to report on.
     ``parts`` and ``strangers`` say that it is several: paths of files that hold several runs, with
     their names; and paths of files that another training left behind.
     """
@@ -53,7 +58,7 @@ class RunResult(msgspec.Struct, frozen=True):
     facts: Facts = msgspec.field(default_factory=Facts)
     measured: Mapping[str, Value] = msgspec.field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
-    regime: Regime = Regime.SUPERVISED
+    report: EncodedSubject | None = None
     parts: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     strangers: tuple[str, ...] = ()
 
@@ -63,7 +68,7 @@ class Task(msgspec.Struct, frozen=True):
     one that it is compared with.
 
     ``rules`` and ``depth``: where they are not those of the settings. ``kept``: the checkpoints of
-    the run, as they were judged before it. ``known_faults``,
+    the run, as they were judged before it, ``listed`` as its report lists them. ``known_faults``,
     ``baseline_faults`` and ``lost_rules``: what killed a worker before, and is not tried again.
     """
 
@@ -73,17 +78,20 @@ class Task(msgspec.Struct, frozen=True):
     rules: tuple[str, ...] | None = None
     depth: Depth | None = None
     kept: tuple[Kept, ...] = ()
+    listed: tuple[KeptCheckpoint, ...] = ()
     known_faults: tuple[Fault, ...] = ()
     baseline_faults: tuple[Fault, ...] = ()
     lost_rules: tuple[tuple[str, Skip, str], ...] = ()
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What every task of an audit has in common. ``baseline_rules``: those that a baseline must
+    """What every task of an audit has in common. ``kinds``: of the rules that its reports have a
+    cell of; without any, workers make no reports. ``baseline_rules``: those that a baseline must
     not fail. ``live``: runs are judged again and again while their files grow. ``sift``: what
     was taken for a checkpoint by its name and turns out to be none is not judged."""
 
     rules: tuple[str, ...]
+    kinds: frozenset[SubjectKind] = frozenset()
     baseline_rules: tuple[str, ...] = ()
     thresholds: Mapping[str, Mapping[str, Value]] = msgspec.field(default_factory=dict)
     tags: tuple[tuple[str, str], ...] = ()

@@ -1,0 +1,78 @@
+"""Reports that are kept encoded are what they were made of."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.support.report import finding, hostile, many, report, subject, unreadable
+from trainproof.model.encoding import all_encoded, encoded
+from trainproof.model.report import ExitCode, Report, Subjects, Verdict, exit_code, head_of
+
+FULL = (subject(findings=[finding(), finding(superseded=True)]), unreadable(), subject())
+
+
+def kept(made: Report) -> Subjects:
+    return Subjects(all_encoded(made.reports))
+
+
+@pytest.mark.parametrize("made", [report(), report(*FULL), many(60)], ids=["none", "full", "many"])
+def test_each_is_decoded_as_it_was(made: Report) -> None:
+    assert kept(made) == made.reports
+    assert made.reports == kept(made)
+    assert list(kept(made)) == list(made.reports)
+
+
+def test_they_are_counted_cut_and_indexed_as_a_tuple_is() -> None:
+    found = kept(report(*FULL))
+    assert len(found) == 3
+    assert (found[0], found[-1]) == (FULL[0], FULL[2])
+    assert found[1:] == FULL[1:]
+    assert found != FULL[:2]
+    assert found != "abc"
+    with pytest.raises(IndexError):
+        found[3]
+
+
+def test_the_text_is_one_line_and_encoded_once() -> None:
+    one = encoded(subject(id="a\nb"))
+    assert one.text.count(b"\n") == 0
+    assert list(all_encoded(Subjects([one]))) == [one]
+
+
+def test_the_head_says_what_the_report_says() -> None:
+    made = report(*FULL)
+    for whole, head in zip(made.heads, Report(*[*_fields(made)]).heads, strict=True):
+        assert (head.id, head.kind, head.root) == (whole.id, whole.kind, whole.root)
+        assert (head.verdict, head.findings) == (whole.verdict, whole.findings)
+        assert (head.problems, head.unknown_columns) == (whole.problems, whole.unknown_columns)
+        ours, theirs = head.checks.coverage, whole.checks.coverage
+        assert (ours.counts, ours.total) == (theirs.counts, theirs.total)
+        assert ours.checked == theirs.checked
+
+
+def _fields(made: Report) -> list[object]:
+    fields = msgspec.structs.asdict(made)
+    return list((fields | {"reports": kept(made)}).values())
+
+
+def test_the_exit_code_is_that_of_the_reports() -> None:
+    for made in (report(), report(*FULL), report(FULL[2]), report(FULL[1])):
+        assert exit_code(Report(*_fields(made))) is exit_code(made)
+    assert exit_code(Report(*_fields(report(*FULL)))) is ExitCode.FAIL
+
+
+def test_findings_come_with_the_whole_report_of_their_subject() -> None:
+    made = report(*FULL)
+    assert list(Report(*_fields(made)).findings()) == list(made.findings())
+    assert FULL[0].verdict is Verdict.FAIL
+
+
+def test_hostile_names_are_spelled() -> None:
+    assert [one.unknown_columns for one in kept(hostile())][2] == ("lone\\xffbyte and \\ud800half",)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"{}", b'{"id": 3}', b"[" * 100_000])
+def test_what_is_no_report_has_no_head(text: bytes) -> None:
+    with pytest.raises((msgspec.MsgspecError, RecursionError)):
+        head_of(text)

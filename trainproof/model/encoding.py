@@ -1,0 +1,80 @@
+"""Records of the report as JSON, with nothing lost that JSON has no form for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from .outcome import Value
+from .report import EncodedSubject, Report, SubjectReport, Subjects, head_of
+from .text import INT64, json_number, safe
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def encoded(subject: SubjectReport) -> EncodedSubject:
+    """The subject's report as JSON: fields in the order of their declaration, keys of mappings
+    sorted.
+
+    ``publish`` leaves nothing that JSON cannot spell. Where there is something all the same,
+    it is spelled here: the encoder would write NaN as null, and lose the evidence.
+    """
+    plain = all(map(_is_plain, _values(subject)))
+    text = json_of(subject, plain)
+    return EncodedSubject(head_of(text), text)
+
+
+def all_encoded(subjects: Sequence[SubjectReport]) -> Iterable[EncodedSubject]:
+    return subjects.encoded if isinstance(subjects, Subjects) else map(encoded, subjects)
+
+
+def json_of(value: SubjectReport | Report, plain: bool = True) -> bytes:
+    """``plain``: it holds no numbers but such as JSON has a form for."""
+    if plain:
+        try:
+            return _encode(value)
+        except UnicodeEncodeError:  # a lone surrogate
+            pass
+    return msgspec.json.encode(_spelled(value))
+
+
+def _is_plain(values: Iterable[Value]) -> bool:
+    """Whether JSON has a form for each, which readers in other languages take: none is longer than
+    64 bits."""
+    for value in values:
+        if type(value) is float and not math.isfinite(value):
+            return False
+        if type(value) is int and value not in INT64:
+            return False
+    return True
+
+
+def _values(subject: SubjectReport) -> Iterator[Iterable[Value]]:
+    """Every place of a subject that holds measured numbers."""
+    for finding in subject.findings:
+        yield finding.measured.values()
+        yield finding.thresholds.values()
+    for detail in subject.checks.details.values():
+        for application in detail.applications:
+            if application.measured:
+                yield application.measured.values()
+    for series in subject.series:
+        yield (series.first, series.last, series.min, series.max)
+    if subject.facts:
+        yield subject.facts.values()
+
+
+def _spelled(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        return {name: _spelled(item) for name, item in msgspec.structs.asdict(value).items()}
+    if isinstance(value, str):
+        return safe(value)
+    if isinstance(value, Mapping):
+        spelled = {safe(key): _spelled(item) for key, item in value.items()}
+        return dict(sorted(spelled.items()))
+    if isinstance(value, list | tuple):
+        return [_spelled(item) for item in value]
+    return json_number(value) if isinstance(value, int | float) else value
