@@ -582,3 +582,19 @@ def test_a_loss_that_is_left_out_where_it_is_not_finite_is_no_pass(tmp_path: Pat
     (ended,) = (one for one in run.findings if one.id == "TP-LOG-GAP")
     assert ended.location is not None
     assert (ended.location.line, ended.variant) == (51, "ends")
+
+
+def test_the_last_evaluation_in_every_row_is_not_frozen(tmp_path: Path) -> None:
+    """A loop that keeps ``val_loss`` in a variable, and evaluates every hundred steps."""
+    chance = random.Random(4)
+    evaluated = [round(1.2 + 3 * math.exp(-i / 1.5) + chance.gauss(0, 0.01), 5) for i in range(10)]
+    table(
+        tmp_path / "log.csv",
+        {
+            "step": range(1000),
+            "loss": settling(1000, 4.0, 1.0, 0.02),
+            "val_loss": [evaluated[i // 100] for i in range(1000)],
+        },
+    )
+    run = judged(tmp_path)
+    assert (run.verdict, series(run, "val_loss").points) == (Verdict.PASS, 10)

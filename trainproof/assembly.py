@@ -17,6 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from .carried import without_repeats
 from .counting import Clock, Course, Fall, cadence, countable, course, falls, meanings
 from .model.artifact import Artifact, Kind
 from .model.data import (
@@ -121,7 +122,7 @@ def assemble(
     pieces: list[Piece] = []
     sets = _in_company(tuple(sorted({column.tag for one in readings for column in one.columns})))
     for reading in sorted(readings, key=_began):
-        series = tuple(_series(id, reading, tags, sets))
+        series = without_repeats(tuple(_series(id, reading, tags, sets)))
         for piece in _pieces(reading, series, rewinds):
             pieces.append(piece)
     attempts = _attempts(_without_copies(pieces), rewinds)

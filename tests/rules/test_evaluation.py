@@ -123,6 +123,20 @@ def test_few_digits_are_not_judged_where_no_change_is_expected(value: float, tra
     assert skipped(judge("TP-EVAL-FROZEN", printed(value, train))) is Skip.LOW_POWER
 
 
+def test_one_value_on_every_row_of_training_may_be_a_single_evaluation() -> None:
+    repeated = series("eval_loss", [1.0986123] * 200)
+    cell = judge("TP-EVAL-FROZEN", view(series("loss", TRAIN.tolist()), repeated))
+    assert level(cell) == (Level.WARN, "every-row")
+    assert prose(cell).message.startswith(
+        "eval_loss, measured on held-out data, is 1.0986123 on each row of the log, while loss fell"
+    )
+    idle = view(series("loss", flat(200).tolist()), repeated)
+    assert level(judge("TP-EVAL-FROZEN", idle)) == (Level.FAIL, "")
+    later = series("eval_loss", [2.0, *[1.0986123] * 199])
+    elsewhere = view(series("loss", TRAIN.tolist()), later)
+    assert level(judge("TP-EVAL-FROZEN", elsewhere)) == (Level.FAIL, "")
+
+
 def alone(values: list[float]) -> RunView:
     return view(series("eval_loss", values))
 

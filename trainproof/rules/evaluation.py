@@ -164,6 +164,13 @@ def nonfinite_evaluation(
             "{frozen} of {points} evaluations are equal in all printed digits, of which the last"
             " is worth {quantum:g}; the training loss moved by more than {units:g} of these.",
         ),
+        "every-row": Variant(
+            Level.WARN,
+            "{series}, measured on held-out data, is {value!s} on each row of the log, while"
+            " {train} fell by {moved:.3g}.",
+            "{frozen} rows of {train} hold it: as many equal evaluations, or one that was repeated"
+            " on all of them.",
+        ),
         "throughout": Variant(
             Level.WARN,
             "{series}, measured on held-out data, is {value!s} on every one of its {frozen}"
@@ -185,6 +192,8 @@ def nonfinite_evaluation(
             " meanwhile, by more than twenty units of the last, or where all evaluations are equal"
             " to a part in five thousand; else not judged.",
             "A loss of 0 or a constant series of whole numbers carries no digits to compare.",
+            "One value on every row of a training loss that is logged by steps, and fell, may be a"
+            " single evaluation: a warning.",
         ),
         references=(
             "MLPerf Training v4.0: three equal evaluations in 0 of 1,936 results",
@@ -224,7 +233,9 @@ def frozen_evaluation(
     quantum = _unit(loss, frozen)
     place = where(loss, len(loss) - frozen)
     if frozen >= evaluations and last != 0 and quantum <= visible * abs(last):
-        return Fired((Evidence(place, measured),))
+        repeated = _on_every_row(loss, train) if frozen == len(loss) else {}
+        variant = "every-row" if repeated else ""
+        return Fired((Evidence(place, {**measured, **repeated}, variant),))
     measured["quantum"] = quantum
     told = frozen >= evaluations and 0 < quantum <= legible * abs(last)
     meanwhile = _learned_meanwhile(loss, frozen, train, units * quantum) if told else {}
@@ -241,6 +252,17 @@ def _unit(loss: Series, frozen: int) -> float:
     several values."""
     last = float(loss.values[-1])
     return max(least_change(loss.values[-frozen:], last), least_change(loss.values, last))
+
+
+def _on_every_row(loss: Series, train: tuple[Series, ...]) -> dict[str, Value]:
+    """A training loss that fell, on each of whose steps the held-out loss stands; empty where there
+    is none."""
+    for one in train:
+        if one.column.axis is loss.column.axis is Axis.STEP and len(one) == len(loss):
+            moved = _fall_after(one, int(loss.steps[0]))
+            if moved > 0 and np.array_equal(one.steps, loss.steps):
+                return {"train": one.tag, "moved": moved}
+    return {}
 
 
 def _learned_meanwhile(
