@@ -80,7 +80,7 @@ def _repeats(one: Series) -> _Runs | None:
 def _differ(values: Floats) -> Mask:
     """Which values differ from the one before; NaN is equal to NaN."""
     before, after = values[:-1], values[1:]
-    return (before != after) & ~(np.isnan(before) & np.isnan(after))
+    return np.asarray((before != after) & ~(np.isnan(before) & np.isnan(after)))
 
 
 def _is_lively(one: Series) -> bool:
