@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
+from trainproof import audit
 from trainproof.engine.cells import not_checked
 from trainproof.engine.reporting import checked, matrix, of_kinds, told
 from trainproof.model.artifact import Content, Run, Unjudged
+from trainproof.model.encoding import encoded
 from trainproof.model.outcome import Skip
-from trainproof.model.report import ArtifactEntry, KeptCheckpoint, Verdict
+from trainproof.model.report import ArtifactEntry, KeptCheckpoint, Subjects, Verdict
 from trainproof.model.rule import SubjectKind
 from trainproof.model.wire import FrameError, RunResult, Settings, Task
 
@@ -90,3 +94,16 @@ def test_the_matrix_of_a_kind_holds_the_rules_about_it() -> None:
     assert set(matrix(SubjectKind.RUN, kinds)) == set(RULES)
     assert set(matrix(SubjectKind.CHECKPOINT, kinds)) == set(of_kinds({SubjectKind.CHECKPOINT}))
     assert matrix(SubjectKind.SPEECH, kinds) == {}
+
+
+def test_what_is_published_needs_no_more_spelling(tmp_path: Path) -> None:
+    rows = ["step,loss,lr,seed", "1,2.5,0.1,3", f"2,nan,inf,{10**30}", f"3,-inf,1e308,{-(10**30)}"]
+    rows += [f"{n},nan,nan,nan" for n in range(4, 40)]
+    (tmp_path / "log.csv").write_text("\n".join(rows) + "\n")
+    report = audit(str(tmp_path), isolation=False)
+    assert isinstance(report.reports, Subjects)
+    assert report.reports[0].verdict is Verdict.FAIL
+    assert [one.text for one in map(encoded, report.reports)] == [
+        one.text for one in report.reports.encoded
+    ]
+    assert b'"NaN"' in report.reports.encoded[0].text

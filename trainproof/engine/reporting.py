@@ -44,7 +44,8 @@ def told(task: Task, result: RunResult, settings: Settings) -> RunResult:
         return result
     report = None
     if has_subject(result):
-        report = encoded(subject_report(task.run, result, _rules(task, settings), task.listed))
+        subject = subject_report(task.run, result, _rules(task, settings), task.listed)
+        report = encoded(subject, published=True)
     return RunResult(
         cells=(),
         unjudged=result.unjudged,

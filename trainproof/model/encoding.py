@@ -9,22 +9,23 @@ from typing import Any
 import msgspec
 
 from .outcome import Value
-from .report import EncodedSubject, Report, SubjectReport, Subjects, head_of
+from .report import EncodedSubject, Head, Report, SubjectReport, Subjects
 from .text import INT64, json_number, safe
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-def encoded(subject: SubjectReport) -> EncodedSubject:
+def encoded(subject: SubjectReport, *, published: bool = False) -> EncodedSubject:
     """The subject's report as JSON: fields in the order of their declaration, keys of mappings
     sorted.
 
-    ``publish`` leaves nothing that JSON cannot spell. Where there is something all the same,
-    it is spelled here: the encoder would write NaN as null, and lose the evidence.
+    ``published``: it comes from ``publish``, which leaves nothing that JSON cannot spell. In what
+    others have made there may be something; it is spelled here: the encoder would write NaN as
+    null, and lose the evidence.
     """
-    plain = all(map(_is_plain, _values(subject)))
-    text = json_of(subject, plain)
-    return EncodedSubject(head_of(text), text)
+    plain = published or all(map(_is_plain, _values(subject)))
+    head = msgspec.convert(subject, Head, from_attributes=True)
+    return EncodedSubject(head, json_of(subject, plain))
 
 
 def all_encoded(subjects: Sequence[SubjectReport]) -> Iterable[EncodedSubject]:
