@@ -366,6 +366,17 @@ def test_what_another_process_wrote_below_a_run_is_a_run(below: str) -> None:
     assert apart(f"run/{TB}.1704103200.host.7.0", below)
 
 
+def test_what_one_process_wrote_for_two_splits_is_a_run_without_its_main_file_too() -> None:
+    files = [
+        f"run/loss_train/{TB}.1704103201.host.7.1",
+        f"run/loss_val/{TB}.1704103201.host.7.2",
+    ]
+    assert grouped(*files) == {"run": files}
+    assert apart(files[0], f"run/loss_val/{TB}.1704103201.host.8.2")
+    assert apart(files[0], f"run/acc_val/{TB}.1704103201.host.7.2")
+    assert apart(f"run/loss_train/{TB}.1704103201.host", f"run/loss_val/{TB}.1704103201.host")
+
+
 # --- tools with a layout of their own -----------------------------------------------------------
 
 

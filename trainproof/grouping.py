@@ -311,6 +311,30 @@ def _writer_parts(runs: Runs) -> Mapping[str, str]:
     return merged
 
 
+def _scalars_of_splits(runs: Runs) -> Mapping[str, str]:
+    """``loss_train`` and ``loss_val`` of one process, which ``add_scalars`` wrote beside a file
+    that was left out."""
+    parts: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for id, members in runs.items():
+        parent, name = _split(id)
+        stem, _, split = name.rpartition("_")
+        if stem and SPLITS.fullmatch(split.lower()) and all(map(_is_events, members)):
+            parts[parent][stem].add(id)
+    return {
+        id: parent
+        for parent, stems in parts.items()
+        if parent not in runs and any(len(ids) > 1 for ids in stems.values())
+        if _of_one_process([one for ids in stems.values() for id in ids for one in runs[id]])
+        for ids in stems.values()
+        for id in ids
+    }
+
+
+def _of_one_process(artifacts: Iterable[Artifact]) -> bool:
+    origins = _origins(artifacts)
+    return len(origins) == 1 and not any(one.endswith("/None") for one in origins)
+
+
 def _is_split_table(artifact: Artifact) -> bool:
     return bare(_split(artifact.path)[1]) in SPLIT_TABLES
 
@@ -378,6 +402,7 @@ def _log_directories(runs: Runs) -> Mapping[str, str]:
 
 MERGES: tuple[Callable[[Runs], Mapping[str, str]], ...] = (
     _writer_parts,
+    _scalars_of_splits,
     _data_splits,
     _writer_directories,
     _twins,
