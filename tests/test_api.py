@@ -241,6 +241,16 @@ def test_a_path_that_does_not_exist_is_a_problem_not_an_exception(tmp_path: Path
     assert [(p.code, p.fatal) for p in report.problems] == [("io", True)]
 
 
+def test_an_archive_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole.zip", tmp_path / "cut.zip"
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("run/log.csv", "step,loss\n" + "".join(f"{i},1.5\n" for i in range(200)))
+    cut.write_bytes(whole.read_bytes()[:-30])
+    report = audit(str(whole), str(cut), isolation=False)
+    assert [run.root for run in report.reports] == [str(whole)]
+    assert [(one.code, one.path) for one in report.problems] == [("io", str(cut))]
+
+
 def test_a_mapped_column_is_judged_as_what_it_was_mapped_to(tmp_path: Path) -> None:
     jsonl(tmp_path / "log.jsonl", {"zorp": [1.0] * 10 + [float("nan")] * 5})
     (unmapped,) = audit(str(tmp_path), isolation=False).reports

@@ -225,7 +225,7 @@ def _among(root: str, paths: Sequence[str], found: _Found, config: Config) -> It
             case Unjudged():
                 named[item.path] = item
             case StoreError():
-                found.faults.append(_fault(item))
+                found.faults.append(_fault(item, root))
     if named:
         known = found.unjudged
         found.unjudged = [named.get(f.path, f) if f.root == root else f for f in known]
@@ -304,9 +304,9 @@ def _saved(root: str, config: Config, found: _Found) -> tuple[Run, ...]:
                 case Unjudged():
                     found.unjudged.append(item)
                 case StoreError():
-                    found.faults.append(_fault(item))
+                    found.faults.append(_fault(item, root))
     except StoreError as error:
-        found.faults.append(_fault(error))
+        found.faults.append(_fault(error, root))
     return tuple(runs)
 
 
@@ -320,7 +320,7 @@ def _runs(root: str, config: Config, found: _Found, stack: ExitStack) -> tuple[R
             case Unjudged():
                 found.unjudged.append(item)
             case StoreError():
-                found.faults.append(_fault(item))
+                found.faults.append(_fault(item, root))
     runs = _with_logs(group(artifacts), found)
     found.unjudged[begin:] = _named(found.unjudged[begin:], runs)
     return runs
@@ -383,8 +383,10 @@ def _walk(
         return [error]
 
 
-def _fault(error: StoreError) -> Fault:
-    return Fault(FaultCode.IO, error.path, error.detail, fatal=True)
+def _fault(error: StoreError, root: str) -> Fault:
+    """``.`` is one root among several: it is called as the caller called it."""
+    path = root if error.path == "." else error.path
+    return Fault(FaultCode.IO, path, error.detail, fatal=True)
 
 
 def _bench(settings: Settings) -> Bench:
