@@ -253,8 +253,8 @@ WITNESSES = frozenset({Role.LR, Role.GRAD_NORM, Role.METRIC})
 def _ended(loss: Series, beside: Attempt, factor: float, share: float) -> dict[str, Value] | None:
     """What shows that the rows of the file go on without a loss."""
     end = loss.steps.item(-1)
-    later = [one for one in beside.series if one.steps[-1] > end]
-    if any(one.role is Role.LOSS and one.split is Split.TRAIN for one in later):
+    later = [one for one in beside.series if one.steps.item(-1) > end]
+    if not later or any(one.role is Role.LOSS and one.split is Split.TRAIN for one in later):
         return None
     found = (
         seen

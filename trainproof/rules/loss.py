@@ -42,6 +42,7 @@ from .shape import (
     gravest,
     higher_is_better,
     improved,
+    may_have_risen,
     multiplied,
     restarts_late,
     tries_rates,
@@ -625,6 +626,8 @@ def _averaged_start(loss: Series, found: GiveBack | None) -> bool:
 
 def _risen(loss: Series, seen: Profile, errors: float) -> GiveBack | None:
     """The gravest rise of the loss, or of its logarithm where only that is beyond wandering."""
+    if not may_have_risen(loss.values, seen, errors):
+        return None
     found = gravest(loss.values, seen, errors)
     if found is not None and found.outran(errors):
         return found

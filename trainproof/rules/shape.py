@@ -124,19 +124,21 @@ def give_back(values: Floats, seen: Profile, least: float = 1.0) -> tuple[GiveBa
 def gravest(values: Floats, seen: Profile, errors: float) -> GiveBack | None:
     """Of the forms whose rise is beyond the noise, the one that gave back the greater share;
     one that is beyond wandering before one that is not."""
-    if not _may_have_risen(values, seen, errors):
+    if not may_have_risen(values, seen, errors):
         return None
     forms = [form for form in give_back(values, seen, errors) if form.significant(errors)]
     return max(forms, key=lambda form: (form.outran(errors), form.share), default=None)
 
 
-def _may_have_risen(values: Floats, seen: Profile, errors: float) -> bool:
-    """Whether a form can be significant: what it costs less to know than the forms do."""
+def may_have_risen(values: Floats, seen: Profile, errors: float) -> bool:
+    """Whether a form can be significant, that of the ratios among them: what it costs less to know
+    than the forms do. The greatest of the last values is held against the least of all."""
     levels = seen.medians
     if _in_errors(levels.item(-1) - least_of(levels), seen.error) > errors:
         return True
-    most = greatest_of(values[-_ending(len(values)) :]) - least_of(values)
-    return _in_errors(most, _error_of_points(seen)) > errors
+    end, least = greatest_of(values[-_ending(len(values)) :]), least_of(values)
+    multiplied = end >= MULTIPLE * least > 0
+    return multiplied or _in_errors(end - least, _error_of_points(seen)) > errors
 
 
 def multiplied(values: Floats, errors: float) -> GiveBack | None:
@@ -146,11 +148,9 @@ def multiplied(values: Floats, errors: float) -> GiveBack | None:
     rise to several times the best level; among the logarithms it does not. The levels are given
     as losses again, with the error at which ``errors`` is that of the logarithms.
     """
-    if len(values) < FEW or not (least := least_of(values)) > 0:
+    if len(values) < FEW or not least_of(values) > 0:
         return None
-    ending = values[-_ending(len(values)) :]
-    # The greatest of the last against the least of all: mostly that is enough.
-    if greatest_of(ending) < MULTIPLE * least or median(ending) < MULTIPLE * _lowest(values):
+    if median(values[-_ending(len(values)) :]) < MULTIPLE * _lowest(values):
         return None
     logs = np.log(values)
     found = _by_points(logs, measure(logs), errors)

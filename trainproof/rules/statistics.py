@@ -449,7 +449,7 @@ def tail_of(mask: Mask) -> int:
 def kendall(values: Floats) -> int:
     """Kendall's S: rising pairs minus falling pairs. O(n^2); for at most a few hundred points."""
     count = len(values)
-    greater = values[None, :] > values[:, None]
+    greater = values > values[:, None]
     # The later is greater in rising pairs above the diagonal, and in falling ones below it: what
     # differs from the diagonal's upper half are all pairs but the rising ones, and the falling.
     unlike = int(np.count_nonzero(greater != _above_diagonal(count)))
@@ -696,8 +696,7 @@ def _noise_and_memory(
     limit = 4 * spread
     if not most <= limit:
         residual = np.minimum(np.maximum(residual, -limit), limit)  # half the price of np.clip
-    power = _product(residual, residual)
-    rho = _product(residual[1:], residual[:-1]) / power if power > 0 else 0.0
+    rho = _memory(residual)
     return (max(sigma, spread) if rho > REMEMBERS else sigma), rho
 
 
@@ -711,6 +710,20 @@ def _middles(edges: tuple[int, ...]) -> Floats:
     """The index, or half of one, in the middle of each block."""
     borders = np.array(edges)
     return np.asarray((borders[1:] + borders[:-1] - 1) / 2)
+
+
+def _memory(residual: Floats) -> float:
+    """The lag-1 autocorrelation; what is far below ``REMEMBERS`` may be off in its last bits."""
+    if len(residual) <= _ONE_THREAD:  # of BLAS: half the price
+        power = float(residual.dot(residual))
+        shared = float(residual[1:].dot(residual[:-1]))
+        if shared < 0.9 * REMEMBERS * power:
+            return shared / power
+    power = _product(residual, residual)
+    return _product(residual[1:], residual[:-1]) / power if power > 0 else 0.0
+
+
+_ONE_THREAD = 10_000
 
 
 def _product(one: Floats, other: Floats) -> float:
