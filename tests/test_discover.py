@@ -7,6 +7,8 @@ import gzip
 import io
 import lzma
 import sys
+import tarfile
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -182,6 +184,8 @@ UNEXPECTED = ["requirements.txt", "config.json", "tokenizer.json", ".gitkeep", "
     ("data", "content", "detail"),
     [
         (b"", Content.EMPTY, ""),
+        (b"\xef\xbb\xbf \r\n\n", Content.EMPTY, "nothing but blanks"),
+        (bytes(512), Content.EMPTY, "nothing but blanks"),
         (POINTER, Content.LFS_POINTER, "4096 bytes were not fetched"),
         (POINTER[:50], Content.LFS_POINTER, ""),
         (b"<!DOCTYPE html><title>404</title>", Content.MARKUP_PAGE, ""),
@@ -199,6 +203,36 @@ def test_hollow_files_are_named_where_a_log_was_expected(
     for path in UNEXPECTED:
         (item,) = found(MemoryStore({path: data}), ANY)
         assert item == Unjudged("root", path, Content.NOT_A_LOG)
+
+
+def archived(write: Callable[[io.BytesIO], None]) -> bytes:
+    file = io.BytesIO()
+    write(file)
+    return file.getvalue()
+
+
+def zipped(file: io.BytesIO) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("run/log.csv", "step,loss\n")
+
+
+def tarred(file: io.BytesIO) -> None:
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("run/log.csv"))
+
+
+def test_an_archive_in_a_directory_is_called_one() -> None:
+    tar = archived(tarred)
+    store = MemoryStore(
+        {
+            "a.zip": archived(zipped), "b.tar": tar, "c.tar.gz": gzip.compress(tar),
+            "d.TGZ": gzip.compress(tar), "package.xyz": archived(zipped), "e.zip": b"no magic",
+        }
+    )  # fmt: skip
+    assert contents(store) == {
+        "a.zip": Content.ARCHIVE, "b.tar": Content.ARCHIVE, "c.tar.gz": Content.ARCHIVE,
+        "d.TGZ": Content.ARCHIVE, "package.xyz": Content.NOT_A_LOG, "e.zip": Content.NOT_A_LOG,
+    }  # fmt: skip
 
 
 def test_expectation_is_by_name() -> None:

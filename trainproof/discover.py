@@ -54,6 +54,10 @@ OTHER_NAMES = NEVER_NAMES | word_set(
 )
 """Names with such a suffix that are well known for something else."""
 
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+"""Names of archives that a directory holds: only those that are given as paths are opened."""
+
+_BLANK = b"\xef\xbb\xbf\0 \t\r\n"
 _POINTER = b"version https://git-lfs.github.com/spec/v1"
 _POINTER_SIZE = re.compile(rb"^size (\d{1,20})$", re.MULTILINE)
 _MARKUP = (b"<!doctype", b"<html", b"<head", b"<?xml", b"<error")
@@ -149,8 +153,8 @@ class _Scout:
     def _hollow(self, path: str, head: bytes) -> Unjudged | None:
         """What stands where a log was expected; readers are not asked about it."""
         pointer = pointed(head)
-        if not head:
-            content, detail = Content.EMPTY, ""
+        if not head.strip(_BLANK) and len(head) < HEAD:
+            content, detail = Content.EMPTY, "nothing but blanks" if head else ""
         elif pointer is not None:
             content, detail = Content.LFS_POINTER, pointer
         elif head.lstrip(b"\xef\xbb\xbf \t\r\n")[:9].lower().startswith(_MARKUP):
@@ -163,6 +167,8 @@ class _Scout:
 
 
 def _unrecognised(path: str, head: bytes) -> Content:
+    if path.lower().endswith(ARCHIVES) and (head[:4] == b"PK\3\4" or head[257:262] == b"ustar"):
+        return Content.ARCHIVE
     if looks_like_log(path):
         from .readers.bare_numbers import holds_numbers  # noqa: PLC0415 - few walks meet one
 

@@ -53,6 +53,13 @@ def test_who_judges_tensors_that_are_no_model_is_told(which: int) -> None:
 
 
 @pytest.mark.parametrize("which", [0, 1])
+def test_how_an_archive_is_looked_into_is_told(which: int) -> None:
+    told = texts(report(subject(), not_judged=NotJudged({"archive": 1})))[which]
+    hint = "archive: looked into where it is a PATH of its own."
+    assert f"Seen and not judged: 1 file\n  1 archive\n  {hint}\n" in told
+
+
+@pytest.mark.parametrize("which", [0, 1])
 def test_a_blemish_beside_the_runs_is_told(which: int) -> None:
     odd = Problem("skipped-link", "runs/x", "leads out of the root", fatal=False)
     told = texts(report(subject(), problems=(odd,)))[which]

@@ -13,6 +13,7 @@ NAMED = 10
 UNRECOGNISED = "not-a-log"
 DATA = "saved-data"
 NUMBERS = "unnamed-numbers"
+ARCHIVE = "archive"
 
 
 def blemishes(
@@ -49,6 +50,8 @@ def not_judged(style: Style, report: Report, *, every: bool = False) -> Iterator
     if files.counts.get(DATA):
         hint = f"{DATA}: tensors that no layer is named by; trainproof checkpoint judges them too."
         yield from style.wrap(hint, "  ")
+    if files.counts.get(ARCHIVE):
+        yield from style.wrap(f"{ARCHIVE}: looked into where it is a PATH of its own.", "  ")
     if not report.reports and files.counts.get(NUMBERS):
         hint = (
             f"{NUMBERS}: one number a line, or a step and one. A name such as loss.txt says that"

@@ -45,8 +45,11 @@ SOURCES = {SubjectKind.RUN: "single_run", SubjectKind.PAIR: "compare"}
 """What the rules about a kind of subject look at, in 0.22's words; all others by its name."""
 _ORDER = {Level.FAIL: 0, Level.WARN: 1, Level.INFO: 2}
 _QUIET = frozenset(
-    {Content.NOT_A_LOG, Content.SAVED_DATA, Content.UNNAMED_NUMBERS, Content.EXCLUDED}
-)
+    {
+        Content.NOT_A_LOG, Content.SAVED_DATA, Content.UNNAMED_NUMBERS, Content.ARCHIVE,
+        Content.EXCLUDED,
+    }
+)  # fmt: skip
 """Contents that are counted and not listed: nobody expected them to be judged."""
 
 

@@ -34,6 +34,7 @@ class Content(StrEnum):
     SUMMARY_ONLY = "summary-only"
     SAVED_DATA = "saved-data"
     UNNAMED_NUMBERS = "unnamed-numbers"
+    ARCHIVE = "archive"
     UNSUPPORTED = "unsupported-format"
     LINK_OUT_OF_ROOT = "link-out-of-root"
     NOT_REGULAR = "not-a-regular-file"
