@@ -41,19 +41,28 @@ def deliver_reports(outputs: Mapping[str, str], report: Report, fail_on: FailOn)
 
     Raises ConfigError: before anything is written, or where one cannot be.
     """
-    judged = {
-        (Path(subject.root) / one.path).resolve()
-        for subject in (report.reports if outputs else ())
-        for one in subject.artifacts
-    }
     for name, target in outputs.items():
-        if target != STDOUT and Path(target).resolve() in judged:
+        if target != STDOUT and _is_judged(Path(target).resolve(), report):
             raise ConfigError(f"--{name} {target} would overwrite what was judged")
     for name, target in outputs.items():
         try:
             deliver(target, EMITTERS[name](report, fail_on))
         except OSError as error:
             raise ConfigError(f"cannot write the report {target}: {error.strerror}") from None
+
+
+def _is_judged(path: Path, report: Report) -> bool:
+    """Whether the resolved path is a file of a subject. Reports are decoded only where it may be:
+    where it is there already, and below what was audited."""
+    roots = {Path(one.root).resolve() for one in report.heads}
+    if not path.is_file() or not any(path.is_relative_to(root) for root in roots):
+        return False
+    return any(
+        (Path(subject.root) / file.path).resolve() == path
+        for subject in report.reports
+        for file in subject.artifacts
+        if file.path.endswith(path.name)
+    )
 
 
 def deliver(target: str, payload: bytes) -> None:
