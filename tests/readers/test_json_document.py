@@ -59,16 +59,6 @@ def test_a_dumped_log_of_transformers_has_no_summary_row() -> None:
     assert "train_loss" not in out.tags
 
 
-def test_lines_of_which_the_first_is_longer_than_any_head_are_lines() -> None:
-    first = {"step": 0, "loss": 4.0, "config": "x" * HEAD}
-    lines = [first, *({"step": i, "loss": 4.0 / i} for i in range(1, 4))]
-    out = got("".join(json.dumps(line) + "\n" for line in lines).encode())
-    assert (out.steps("loss"), out.values("loss")) == ([0, 1, 2, 3], [4.0, 4.0, 2.0, 4.0 / 3])
-    assert out["loss"].lines is not None
-    assert out["loss"].lines.tolist() == [1, 2, 3, 4]
-    assert (out.content, out.codes) == (None, [])
-
-
 def test_a_cut_array_is_read_up_to_the_cut() -> None:
     data = json.dumps(ROWS).encode()
     out = got(data[: data.index(b'"eval_loss": 1.') + 15])

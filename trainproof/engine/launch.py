@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from .beacon import Beacon
 
 
 class Launched(NamedTuple):
-    """A worker that waits for its first order on its standard input."""
+    """A worker that waits for its first order on its standard input. ``roomy``: what it answers
+    fits into its pipe for a while when nobody reads."""
 
-    process: subprocess.Popen[bytes]
     beacon: Beacon
+    process: subprocess.Popen[bytes]
+    roomy: bool
 
 
 _WORKER = "import gc; gc.disable(); from trainproof.engine.worker import main; main()"
 """Nothing that is imported is garbage: looking for some takes a twentieth of the time."""
+_ROOM = 1 << 20
+"""What a user may ask for at most where nobody has changed it (proc(5), pipe-max-size)."""
 _waiting: list[Launched] = []
 _likely = ["readers.table"]
 """Modules of this package that a worker imports before it is told what to do."""
@@ -59,12 +64,23 @@ def _launched() -> Launched:
         pass_fds=[beacon.fileno],
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
     )
-    return Launched(process, beacon)
+    return Launched(beacon, process, _widened(process.stdout))
+
+
+def _widened(pipe: IO[bytes] | None) -> bool:
+    """Whether the pipe holds a mebibyte now. Linux lets it, unless somebody has lowered the limit
+    or uses very many."""
+    if pipe is None or sys.platform != "linux":
+        return False
+    try:
+        return fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _ROOM) >= _ROOM
+    except OSError:
+        return False
 
 
 def _dismiss() -> None:
     """End the worker that nobody needed."""
     while _waiting:
-        process, _ = _waiting.pop()
+        process = _waiting.pop().process
         process.kill()
         process.communicate()

@@ -47,7 +47,11 @@ _TICK = 0.1
 """Seconds between two looks at the beacons; deadlines are met to within this."""
 _GRACE = 1.0
 """Seconds between a worker's last word and its exit: killed earlier, it would not say why."""
-_BATCH = 32
+_BATCH = 128
+_REST = 0.01
+"""Seconds in which answers gather, where every worker has more than ``_AHEAD`` tasks before it:
+to be woken for each answer costs more than to hear it."""
+_AHEAD = 16
 _PIPE = 1 << 16
 """Bytes that are asked for at once: a pipe holds no more, and a larger buffer would be made anew
 each time."""
@@ -99,7 +103,7 @@ class _Worker:
 
     def __init__(self, settings: Settings) -> None:
         launched = launch()
-        self.beacon, self.process = launched.beacon, launched.process
+        self.beacon, self.process, self.roomy = launched
         self.ready = False
         self.tasks: deque[Task] = deque()
         self.buffer = bytearray()
@@ -184,6 +188,8 @@ class Pool:
             self._hire()
             for key, _ in self.selector.select(_TICK):
                 self._hear(key.data)
+            if all(worker.roomy and len(worker.tasks) > _AHEAD for worker in self.workers):
+                time.sleep(_REST)
             for worker in [w for w in self.workers if w.stalled(self.limits)]:
                 self._bury(worker, _timed_out(worker, self.limits))
             if seen is not None:

@@ -8,7 +8,6 @@ it is a summary and no series.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from io import BytesIO
 from itertools import zip_longest
 from typing import BinaryIO
 
@@ -17,7 +16,6 @@ from trainproof.model.data import Facts, FaultCode, Item, NotJudgeable, Role
 
 from .interface import Options
 from .json_text import loads, loads_leniently, loads_partial, object_spans, salvage, uncollected
-from .jsonl import JsonLines
 from .names import axis_rank, classify
 from .sheet import MAX_COLUMNS, Row, Sheet, number
 from .text import FaultLog, TextSource, decode_head, read_document
@@ -56,26 +54,12 @@ class JsonDocument:
         if data is None:
             yield from faults
             return
-        if _is_lines(data):
-            yield from JsonLines().read(artifact, BytesIO(data), options)
-            return
         with uncollected():
             document = _parse(data, sheet, faults)
         if isinstance(document, dict) and not sheet.rows and _is_summary(document):
             yield NotJudgeable(Content.SUMMARY_ONLY, "one value of each, no series")
             return
         yield from sheet.items(options, Facts())
-
-
-def _is_lines(data: bytes) -> bool:
-    """Whether the first line, which may be longer than any head, is a record of several."""
-    first, _, rest = data.partition(b"\n")
-    if not first.lstrip().startswith(b"{") or not rest.lstrip().startswith(b"{"):
-        return False
-    try:
-        return isinstance(loads_leniently(first), dict)
-    except ValueError:
-        return False
 
 
 def _parse(data: bytes, sheet: Sheet, faults: FaultLog) -> object:
