@@ -54,7 +54,7 @@ def deliver_reports(outputs: Mapping[str, str], report: Report, fail_on: FailOn)
 def _is_judged(path: Path, report: Report) -> bool:
     """Whether the resolved path is a file of a subject. Reports are decoded only where it may be:
     where it is there already, and below what was audited."""
-    roots = {Path(one.root).resolve() for one in report.heads}
+    roots = [Path(root).resolve() for root in {one.root for one in report.heads}]
     if not path.is_file() or not any(path.is_relative_to(root) for root in roots):
         return False
     return any(
