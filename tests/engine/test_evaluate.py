@@ -164,7 +164,9 @@ def test_an_absent_series_is_absent_and_an_unreadable_file_makes_it_unknown() ->
         raise AssertionError("never called")
 
     empty = RunView("run")
-    assert evaluate(made(check), empty, {}).skip is Skip.NEED_ABSENT
+    cell = evaluate(made(check), empty, {})
+    assert cell.skip is Skip.NEED_ABSENT
+    assert cell.checks[0].measured == {"role": "loss"}
     fault = Fault(FaultCode.CORRUPT, "log", "bad", fatal=True)
     cell = evaluate(made(check, id="TP-TEST2"), replace(empty, faults=(fault,)), {})
     assert cell.skip is Skip.NEED_UNREADABLE
@@ -197,7 +199,9 @@ def test_a_rule_that_has_no_meaning_for_the_regime_is_out_of_scope() -> None:
 
     never = made(check, not_for=[Regime.REINFORCEMENT])
     rl = view(series("loss", [1.0]), regime=Regime.REINFORCEMENT)
-    assert evaluate(never, rl, {}).skip is Skip.REGIME
+    cell = evaluate(never, rl, {})
+    assert (cell.rule, cell.skip) == ("TP-TEST", Skip.REGIME)
+    assert cell.checks[0].measured == {"regime": "reinforcement"}
 
 
 def test_a_late_start_is_not_judged_by_rules_that_need_the_start() -> None:

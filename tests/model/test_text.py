@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from enum import StrEnum
 
 import numpy as np
 from hypothesis import given
@@ -35,6 +36,17 @@ def test_numbers_that_json_lacks_are_words() -> None:
         "c": True,
         "d": 3,
     }
+
+
+def test_values_of_numpy_and_derived_types_become_those_of_python() -> None:
+    class Word(StrEnum):
+        ONE = "o\x1bne"
+
+    found = spell_values(
+        {"a": np.float64(math.nan), "b": np.int64(3), "c": np.bool_(True), "d": Word.ONE, "e": "\n"}
+    )
+    assert found == {"a": "NaN", "b": 3, "c": True, "d": "o\\x1bne", "e": "\\x0a"}
+    assert [type(value) for value in found.values()] == [str, int, bool, str, str]
 
 
 def picture(*values: float) -> str:

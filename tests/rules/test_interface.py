@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 import pytest
+from msgspec.structs import replace
 
 from trainproof.model.data import (
     Attempt,
@@ -99,6 +100,16 @@ def test_each_attempt_has_its_own_series() -> None:
     earlier = Attempt(0, (series("loss", [3.0]),))
     one = view(series("loss", [1.0]), earlier=[earlier])
     assert [place.attempt.index for place, _ in Each((Role.LOSS,)).spread(one)] == [0, 1]
+
+
+def test_what_is_judged_of_a_view_is_not_that_of_the_view_it_replaces() -> None:
+    loss = Each((Role.LOSS,))
+    one = view(series("loss", [1.0]))
+    assert places(loss, one) == [("loss", None)]
+    other = replace(one, attempts=(Attempt(0, (series("loss_cls", [1.0]),)),))
+    assert places(loss, other) == [("loss_cls", None)]
+    assert places(loss, one) == [("loss", None)]
+    assert all(place.view is one for place, _ in loss.spread(one))
 
 
 def test_unfit_series_say_why() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from trainproof.model.outcome import Application, Cell, Skip, State, Value
 from trainproof.model.text import printable, spell_values
@@ -22,3 +23,9 @@ def not_checked(rule: str, skip: Skip, detail: Mapping[str, Value] | None = None
     """A cell in which the rule was not applied at all."""
     single = Application(State.NOT_CHECKED, None, 0, skip, spell_values(detail) if detail else None)
     return Cell(rule, State.NOT_CHECKED, skip, (single,))
+
+
+@lru_cache(maxsize=4096)
+def never_checked(rule: str, skip: Skip, name: str, value: str) -> Cell:
+    """A cell of which the detail is a single word: most runs have it, and share it."""
+    return not_checked(rule, skip, {name: value})

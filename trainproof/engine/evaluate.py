@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -25,10 +24,9 @@ from trainproof.model.outcome import (
 )
 from trainproof.rules.interface import Missing, Place, Rule, absent
 
-from .cells import applied, not_checked
+from .cells import applied, never_checked, not_checked
 
 _ERROR_LENGTH = 500
-_Applied = tuple[Application, tuple[Hit, ...]]
 
 
 def evaluate(rule: Rule, view: RunView, overrides: Mapping[str, Value]) -> Cell:
@@ -49,58 +47,78 @@ def silent() -> np.errstate:
 def cell_of(rule: Rule, view: RunView, overrides: Mapping[str, Value]) -> Cell:
     """``evaluate`` for who asks many rules, and is ``silent`` once."""
     if view.regime in rule.info.regimes:
-        return not_checked(rule.info.id, Skip.REGIME, {"regime": str(view.regime)})
+        return never_checked(rule.info.id, Skip.REGIME, "regime", str(view.regime))
     places = _places(rule, view)
     if not places:
-        missing = absent(view, rule.spreader.roles[0] if rule.spreader else None)
-        return not_checked(rule.info.id, missing.skip, missing.detail)
-    thresholds = rule.thresholds(overrides)
-    return _cell(rule, [_apply(rule, place, unfit, thresholds) for place, unfit in places])
+        return _nowhere(rule, view)
+    applying = _Applying(rule, rule.thresholds(overrides))
+    checks = tuple([applying.to(place, unfit) for place, unfit in places])
+    return _cell(rule, checks, tuple(applying.hits))
 
 
 def _places(rule: Rule, view: RunView) -> Sequence[tuple[Place, Missing | None]]:
     if rule.spreader is not None:
-        return list(rule.spreader.spread(view))
+        return rule.spreader.spread(view)
     attempt = view.attempts[-1] if view.attempts else Attempt(0, ())
     return ((Place(view, attempt), None),)
 
 
-def _apply(
-    rule: Rule, place: Place, unfit: Missing | None, thresholds: Mapping[str, Value]
-) -> _Applied:
-    if unfit is not None:
-        return _skipped(place, unfit.skip, unfit.detail), ()
-    bound: dict[str, Any] = {}
-    for name, need in rule.needs.items():
-        got = need.bind(place)
-        if isinstance(got, Missing):
-            return _skipped(place, got.skip, got.detail), ()
-        bound[name] = got
-    try:
-        outcome = rule.check(**bound, **thresholds)
-    except MemoryError:
-        return _skipped(place, Skip.WORKER_MEMORY, {}), ()
-    except Exception as error:  # noqa: BLE001 - a rule's bug must not become a verdict
-        return _failed(place, f"{type(error).__name__}: {error}"), ()
-    return _record(rule, place, outcome, thresholds)
+def _nowhere(rule: Rule, view: RunView) -> Cell:
+    """The cell of a rule for which there is no series."""
+    assert rule.spreader is not None
+    role = rule.spreader.roles[0]
+    if view.fatal is None:
+        return never_checked(rule.info.id, Skip.NEED_ABSENT, "role", str(role))
+    missing = absent(view, role)
+    return not_checked(rule.info.id, missing.skip, missing.detail)
 
 
-def _record(rule: Rule, place: Place, outcome: object, thresholds: Mapping[str, Value]) -> _Applied:
-    if isinstance(outcome, Clean | Undecided) and (problem := rule.unknown(outcome.measured)):
-        return _failed(place, problem), ()
-    match outcome:
-        case Clean(measured):
-            return applied(place, State.CLEAN, measured), ()
-        case Undecided(measured, skip):
-            return _skipped(place, skip, measured), ()
-        case Fired(evidence):
-            for item in evidence:
-                if problem := rule.problem(item):
-                    return _failed(place, problem), ()
-            hits = tuple(_hit(rule, place, item, thresholds) for item in evidence)
-            return applied(place, State.FIRED, hits[0].evidence.measured), hits
-        case _:
-            return _failed(place, f"returned {type(outcome).__name__}, not an Outcome"), ()
+class _Applying:
+    """A rule on its way through the places of a view, with what it found so far."""
+
+    __slots__ = ("_rule", "_thresholds", "hits")
+
+    def __init__(self, rule: Rule, thresholds: Mapping[str, Value]) -> None:
+        self._rule, self._thresholds = rule, thresholds
+        self.hits: list[Hit] = []
+
+    def to(self, place: Place, unfit: Missing | None) -> Application:
+        if unfit is not None:
+            return _skipped(place, unfit.skip, unfit.detail)
+        bound = []
+        for need in self._rule.needs.values():
+            got = need.bind(place)
+            if isinstance(got, Missing):
+                return _skipped(place, got.skip, got.detail)
+            bound.append(got)
+        try:
+            outcome = self._rule.check(*bound, **self._thresholds)
+        except MemoryError:
+            return _skipped(place, Skip.WORKER_MEMORY, {})
+        except Exception as error:  # noqa: BLE001 - a rule's bug must not become a verdict
+            return _failed(place, f"{type(error).__name__}: {error}")
+        return self._recorded(place, outcome)
+
+    def _recorded(self, place: Place, outcome: object) -> Application:
+        match outcome:
+            case Clean(measured):
+                problem = self._rule.unknown(measured)
+                return _failed(place, problem) if problem else applied(place, State.CLEAN, measured)
+            case Undecided(measured, skip):
+                problem = self._rule.unknown(measured)
+                return _failed(place, problem) if problem else _skipped(place, skip, measured)
+            case Fired(evidence):
+                return self._fired(place, evidence)
+            case _:
+                return _failed(place, f"returned {type(outcome).__name__}, not an Outcome")
+
+    def _fired(self, place: Place, evidence: Sequence[Evidence]) -> Application:
+        for item in evidence:
+            if problem := self._rule.problem(item):
+                return _failed(place, problem)
+        hits = [_hit(self._rule, place, item, self._thresholds) for item in evidence]
+        self.hits += hits
+        return applied(place, State.FIRED, hits[0].evidence.measured)
 
 
 def _plain(measured: Mapping[str, Value]) -> Mapping[str, Value]:
@@ -134,14 +152,12 @@ def _failed(place: Place, why: str) -> Application:
     return _skipped(place, Skip.CHECKER_FAILED, {"error": why[:_ERROR_LENGTH]})
 
 
-def _cell(rule: Rule, told: Sequence[_Applied]) -> Cell:
+def _cell(rule: Rule, checks: tuple[Application, ...], hits: tuple[Hit, ...]) -> Cell:
     """Fired if any application fired; else what failed; else clean if any is; else the skip."""
-    checks = tuple([check for check, _ in told])
-    hits = tuple([hit for _, found in told for hit in found])
     if hits:
         return Cell(rule.info.id, State.FIRED, None, checks, hits)
     skips = [Skip(one.skip) for one in checks if one.skip is not None]
-    broken = next((skip for skip in skips if skip in TOOL_FAULTS), None)
+    broken = next((skip for skip in skips if skip in TOOL_FAULTS), None) if skips else None
     if broken is None and len(skips) < len(checks):
         return Cell(rule.info.id, State.CLEAN, None, checks)
     return Cell(rule.info.id, State.NOT_CHECKED, broken or min(skips, key=_rank), checks)

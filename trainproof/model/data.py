@@ -334,18 +334,19 @@ class Attempt(msgspec.Struct, frozen=True, eq=False):
     index: int
     series: tuple[Series, ...]
     superseded: bool = False
-    _by_role: Mapping[Role, list[Series]] = MappingProxyType({})
+    _selected: Mapping[tuple[Role, Split | None], list[Series]] = MappingProxyType({})
 
     def __post_init__(self) -> None:
-        by_role: dict[Role, list[Series]] = {}
+        selected: dict[tuple[Role, Split | None], list[Series]] = {}
         for one in self.series:
-            by_role.setdefault(one.identity.role, []).append(one)
-        msgspec.structs.force_setattr(self, "_by_role", by_role)
+            role, split = one.identity.role, one.identity.split
+            selected.setdefault((role, None), []).append(one)
+            selected.setdefault((role, split), []).append(one)
+        msgspec.structs.force_setattr(self, "_selected", selected)
 
     def select(self, role: Role, split: Split | None = None) -> Sequence[Series]:
         """The series of a role, of one split or of all, in the order of the log."""
-        found = self._by_role.get(role, ())
-        return found if split is None else [s for s in found if s.identity.split is split]
+        return self._selected.get((role, split), ())
 
 
 class RunView(msgspec.Struct, frozen=True, eq=False):
@@ -355,7 +356,8 @@ class RunView(msgspec.Struct, frozen=True, eq=False):
     what is between it and an earlier one. ``kept``: the checkpoints of a run.
     ``inspected``: what was measured of a subject that is neither (a dataset, an environment).
     ``baselines``: the runs to compare it with. ``failed``: of a baseline, the rules that it
-    fails by itself.
+    fails by itself. ``derived``: what was computed from the view once, for all who ask again;
+    it must not refer to the view.
     """
 
     id: str
@@ -370,6 +372,15 @@ class RunView(msgspec.Struct, frozen=True, eq=False):
     drift: Drift | None = None
     kept: tuple[Kept, ...] = ()
     inspected: object | None = None
+    derived: dict[object, Any] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "derived", {})  # never that of what it replaces
+
+    @property
+    def fatal(self) -> Fault | None:
+        """The first of the files that could not be read, or not to its end, if any."""
+        return next((fault for fault in self.faults if fault.fatal), None) if self.faults else None
 
     @property
     def series(self) -> tuple[Series, ...]:

@@ -200,7 +200,6 @@ class Cell(msgspec.Struct, frozen=True):
     hits: tuple[Hit, ...] = ()
 
     def __post_init__(self) -> None:
-        if (self.state is State.NOT_CHECKED) != (self.skip is not None):
-            raise ValueError("a skip goes with NOT_CHECKED and only with it")
-        if (self.state is State.FIRED) != bool(self.hits):
-            raise ValueError("hits go with FIRED and only with it")
+        due = State.FIRED if self.hits else State.CLEAN if self.skip is None else State.NOT_CHECKED
+        if self.state is not due or (self.hits and self.skip is not None):
+            raise ValueError("hits go with FIRED, a skip with NOT_CHECKED, neither with CLEAN")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from math import isfinite, isnan
+from typing import Any
 
 import numpy as np
 
@@ -58,18 +59,23 @@ def json_number(value: float) -> Number:
     return spell(value)
 
 
-def spell_values(values: Mapping[str, Value]) -> dict[str, Value]:
+def spell_values(values: Mapping[str, Any]) -> dict[str, Value]:
     """A measured mapping in the form in which it is published: Python's own numbers, also where
     numpy's scalars passed for them."""
-    return {
-        name: value
-        if type(value) is int or (type(value) is float and isfinite(value))
-        else _public(value)
-        for name, value in values.items()
-    }
+    spelled: dict[str, Value] = {}
+    for name, value in values.items():
+        kind = type(value)
+        if kind is float:
+            spelled[name] = spell(value)
+        elif kind is str:
+            spelled[name] = printable(value)
+        else:
+            spelled[name] = value if kind is int or kind is bool else _public(value)
+    return spelled
 
 
 def _public(value: Value) -> Value:
+    """A scalar of numpy, or what is derived of Python's own types."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):

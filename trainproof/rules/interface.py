@@ -62,6 +62,42 @@ class Which(StrEnum):
     OBJECTIVE = "objective"
 
 
+class Choice(msgspec.Struct, frozen=True):
+    """Which series ``Each`` is about, whether they can be judged or not; see there."""
+
+    roles: tuple[Role, ...] = ()
+    split: Split | None = None
+    which: Which = Which.ALL
+    parts: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
+
+    def of(self, view: RunView) -> Sequence[tuple[Attempt, Series]]:
+        """The series with their attempts; looked for once, since many rules are about the same."""
+        found: Sequence[tuple[Attempt, Series]] | None = view.derived.get(self)
+        if found is None:
+            found = view.derived[self] = [
+                (attempt, series) for attempt in view.attempts for series in self._matching(attempt)
+            ]
+        return found
+
+    def _matching(self, attempt: Attempt) -> Sequence[Series]:
+        found: Sequence[Series] = ()
+        for role in self.roles:
+            selected = attempt.select(role, self.split)
+            found = [*found, *selected] if found else selected
+        if not found:
+            return found
+        if self.parts:
+            found = [s for s in found if self.parts & set((s.identity.component or "").split("_"))]
+        if self.named:
+            found = [s for s in found if s.identity.base in self.named]
+        if self.which is Which.ALL:
+            return found
+        if self.which is Which.OBJECTIVE:
+            found = [s for s in found if s.split is Split.TRAIN] or found
+        return [s for s in found if s.identity.component is None] or found
+
+
 class Each(msgspec.Struct, frozen=True):
     """Every series of the given roles, judged one at a time.
 
@@ -82,6 +118,11 @@ class Each(msgspec.Struct, frozen=True):
     screened: bool = True
     parts: frozenset[str] = frozenset()
     named: frozenset[str] = frozenset()
+    _choice: Choice = Choice()
+
+    def __post_init__(self) -> None:
+        choice = Choice(self.roles, self.split, self.which, self.parts, self.named)
+        msgspec.structs.force_setattr(self, "_choice", choice)
 
     def describe(self) -> str:
         what = " or ".join(self.roles)
@@ -107,29 +148,11 @@ class Each(msgspec.Struct, frozen=True):
         """One place per series, with the reason where this series cannot be judged."""
         return [
             (Place(view, attempt, series), self._unfit(series))
-            for attempt in view.attempts
-            for series in self._matching(attempt)
+            for attempt, series in self._choice.of(view)
         ]
 
     def bind(self, place: Place) -> object | Missing:
         return place.focus
-
-    def _matching(self, attempt: Attempt) -> Sequence[Series]:
-        found: Sequence[Series] = ()
-        for role in self.roles:
-            selected = attempt.select(role, self.split)
-            found = [*found, *selected] if found else selected
-        if not found:
-            return found
-        if self.parts:
-            found = [s for s in found if self.parts & set((s.identity.component or "").split("_"))]
-        if self.named:
-            found = [s for s in found if s.identity.base in self.named]
-        if self.which is Which.ALL:
-            return found
-        if self.which is Which.OBJECTIVE:
-            found = [s for s in found if s.split is Split.TRAIN] or found
-        return [s for s in found if s.identity.component is None] or found
 
     def _unfit(self, series: Series) -> Missing | None:
         points = len(series)
@@ -265,7 +288,7 @@ class Whole(msgspec.Struct, frozen=True):
         return "the run's log with at least one series" if self.series else "the run's log"
 
     def bind(self, place: Place) -> RunView | Missing:
-        if self.series and not place.view.series:
+        if self.series and not any(attempt.series for attempt in place.view.attempts):
             return absent(place.view, None)
         return place.view
 
@@ -330,7 +353,7 @@ _SKIP_FOR = {
 def absent(view: RunView, role: Role | None) -> Missing:
     """Not logged; or, where a file of the run could not be read, not known."""
     detail: dict[str, Value] = {} if role is None else {"role": str(role)}
-    fatal = next((fault for fault in view.faults if fault.fatal), None)
+    fatal = view.fatal
     if fatal is None:
         return Missing(Skip.NEED_ABSENT, detail)
     detail |= {"artifact": fatal.artifact, "fault": str(fatal.code), "detail": fatal.detail}
@@ -365,6 +388,7 @@ class Rule(msgspec.Struct, frozen=True, eq=False):
     """The need that says to which series the rule is applied, one at a time."""
 
     defaults: Mapping[str, Value]
+    measures: frozenset[str]
 
     def thresholds(self, overrides: Mapping[str, Value]) -> Mapping[str, Value]:
         return {**self.defaults, **overrides} if overrides else self.defaults
@@ -380,8 +404,8 @@ class Rule(msgspec.Struct, frozen=True, eq=False):
 
     def unknown(self, measured: Mapping[str, Value]) -> str | None:
         """A clean or undecided outcome cites declared measures only, and at least one."""
-        if not measured.keys() <= self.info.measures.keys():
-            return f"undeclared measures {sorted(measured.keys() - self.info.measures.keys())}"
+        if not self.measures.issuperset(measured):
+            return f"undeclared measures {sorted(measured.keys() - self.measures)}"
         return None if measured else "no measure cited"
 
 
@@ -433,7 +457,10 @@ def rule(
         _validate(info, needs)
         spreader = next((need for need in needs.values() if isinstance(need, Each)), None)
         defaults = {threshold.name: threshold.default for threshold in info.thresholds}
-        made = Rule(info, dict(needs), check, fires, silent, _cited(info), spreader, defaults)
+        declared = frozenset(info.measures)
+        made = Rule(
+            info, dict(needs), check, fires, silent, _cited(info), spreader, defaults, declared
+        )
         REGISTRY[id] = made
         return made
 
