@@ -122,6 +122,19 @@ def test_a_loss_that_decays_to_a_hundredth_before_zero_is_a_note() -> None:
     assert level(judge("TP-ZERO-LOSS-ONSET", onset(values))) == (Level.INFO, "below-print")
 
 
+def test_a_loss_that_comes_down_to_zero_step_by_step_is_a_warning() -> None:
+    """A margin that is met a little better with each epoch."""
+    values = [1.0 - i / 30 for i in range(30)] + [0.0] * 50
+    cell = judge("TP-ZERO-LOSS-ONSET", onset(values))
+    assert level(cell) == (Level.WARN, "reached")
+    assert measured(cell)["last"] == pytest.approx(1 / 30)
+    assert level(judge("TP-ZERO-LOSS-ONSET", onset(values, [0.0] * 80))) == (Level.WARN, "reached")
+    lost = onset(values, [1.0] * 30 + [math.nan] * 50)
+    assert level(judge("TP-ZERO-LOSS-ONSET", lost)) == (Level.FAIL, "")
+    early = [1.0 - i / 30 for i in range(20)] + [0.0] * 50
+    assert level(judge("TP-ZERO-LOSS-ONSET", onset(early))) == (Level.FAIL, "")
+
+
 def test_zero_beside_positive_gradients_is_a_note_and_beside_nan_a_failure() -> None:
     values = falling(20, 4, 2) + [0.0] * 10
     positive = onset(values, [1.0] * 30)
@@ -734,6 +747,13 @@ def test_noise_that_remembers_its_neighbours_is_no_divergence() -> None:
         judged = judge("TP-DIVERGE", view(series("loss", (2 + 0.1 * walk).tolist())))
         found += any(hit.level is Level.FAIL for hit in judged.hits)
     assert found == 0
+
+
+def test_a_margin_that_is_mostly_met_does_not_spike() -> None:
+    chance = np.random.default_rng(0)
+    values = np.maximum(0.0, np.exp(-np.arange(500) / 60) + chance.normal(0, 0.15, 500))
+    assert np.median(values[-100:]) == 0.0
+    assert is_clean(judge("TP-LOSS-SPIKE", view(loss(values.tolist()))))
 
 
 # --- TP-LEVEL-SHIFT ------------------------------------------------------------------------------

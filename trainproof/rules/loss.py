@@ -213,15 +213,24 @@ def _accurate(metric: Series) -> bool:
         "start": "median size of the first five values",
         "quantum": "unit of the last printed decimal, 0 for full precision",
         "beside": "what the gradient norm shows on the zero rows",
+        "last": "the last value that is not 0",
+        "change": "median change from row to row over the ten values before it",
     },
     variants={
+        "reached": Variant(
+            Level.WARN,
+            "{series} comes down to exactly 0 at step {first_step} and stays there to the end.",
+            "The last {tail} of {points} values are 0.0; the value before, {last:.4g}, is less than"
+            " twice the change from row to row, {change:.4g}; the start was {start:.4g}; gradient"
+            " norm beside it: {beside}.",
+        ),
         "below-print": Variant(
             Level.INFO,
             "{series} sinks below its printed precision: it reads 0 from step {first_step} on.",
             "The last {tail} of {points} values are 0.0; just before, the level was {before:.4g},"
             " at the start {start:.4g}; the printed unit is {quantum:.3g}; gradient norm beside"
             " it: {beside}.",
-        )
+        ),
     },
     doc=Doc(
         measures="The run of exact zeros at the end of a training loss that was not zero before.",
@@ -232,6 +241,9 @@ def _accurate(metric: Series) -> bool:
             "A loss that sinks to the printed unit, or to 1 % of its start, before it reads 0 is a"
             " note.",
             "So is a zero beside a positive, finite gradient norm.",
+            "A margin that is met everywhere gives 0: a loss that came down to a quarter of its"
+            " start, and whose last step to 0 is no greater than twice the usual one, is a"
+            " warning, unless the gradient norm is not finite there.",
             "Reinforcement and adversarial training are out of scope.",
         ),
         references=("transformers #25021", "transformers: losses are logged rounded to 4 digits"),
@@ -261,7 +273,12 @@ def zero_loss_onset(
     measured |= {"before": before, "start": start, "quantum": quantum, "beside": beside}
     sank = before <= max(decayed * start, 20 * quantum) or beside == "positive"
     place = where(loss, len(loss) - tail)
-    return Fired((Evidence(place, measured, "below-print" if sank else ""),))
+    if sank or beside == "not finite":
+        return Fired((Evidence(place, measured, "below-print" if sank else ""),))
+    last, change = float(sizes[-1]), median(np.abs(np.diff(sizes[-11:])))
+    reached = last <= min(2 * change, 0.25 * start)
+    measured |= {"last": last, "change": change}
+    return Fired((Evidence(place, measured, "reached" if reached else ""),))
 
 
 def _only_last(mask: Mask, count: int) -> Mask:
@@ -1070,6 +1087,8 @@ def _alive(
             " out; so are the hundred rows after a logged setting was changed (the length of the"
             " sequences, the difficulty) and the loss rose at once.",
             "A rate is judged from 500 rows on.",
+            "Where a quarter of the hundred rows is 0, as of a margin that is often met, they have"
+            " no spread to compare with.",
         ),
         references=(
             "0 of 92 public logs of healthy runs; their rates reach 0.48 %",
@@ -1098,6 +1117,7 @@ def loss_spike(
     start = max(found.first, len(loss) // 20)
     mask[:start] = False
     if mask.any():
+        mask &= ~_after_zeros(loss.values, found.first)
         if lr is not None:
             mask &= ~_raised(loss, lr)
         for row in stages(beside, loss).tolist():
@@ -1123,6 +1143,14 @@ def loss_spike(
     variant = "" if runs.longest >= in_a_row else "rate"
     first = int(runs.starts[0] if variant else at)
     return Fired((Evidence(where(loss, first, at + length - 1), measured, variant),))
+
+
+def _after_zeros(values: Floats, before: int) -> Mask:
+    """Rows of which a quarter of those ``before`` them are exactly 0."""
+    zeros = np.concatenate(([0], np.cumsum(values == 0)))
+    after = np.zeros(len(values), np.bool_)
+    after[before:] = zeros[before:-1] - zeros[: -before - 1] >= before / 4
+    return after
 
 
 def _first_longest(runs: Stretches) -> tuple[int, int]:
