@@ -45,6 +45,8 @@ def test_a_point_may_stand_for_an_epoch(tag: str) -> None:
     [
         ("total_loss", "total_loss", None),
         ("avg_loss", "avg_loss", None),
+        ("train_cost", "cost", None),
+        ("epoch_cost", "cost", None),
         ("lm loss", "lm_loss", None),
         ("loss/loss", "loss_loss", None),
         ("train/box_loss", "box_loss", "box"),
@@ -75,6 +77,7 @@ def test_the_total_and_the_parts_of_a_loss(tag: str, base: str, component: str |
 NO_LOSS = (
     "loss_weight loss_scale loss/clip_factor best_val_loss min_loss loss_std lambda_weight"
     " train_runtime eval_loss_vs_iterations avg_batch_cost avg_reader_cost time_cost"
+    " query_cost api_cost"
 )
 
 

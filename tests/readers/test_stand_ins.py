@@ -23,7 +23,7 @@ def test_a_cost_beside_a_loss_is_none() -> None:
 
 
 def test_what_a_policy_must_not_exceed_is_no_loss() -> None:
-    assert told("ep_reward", "ep_cost") == {"ep_cost": (Role.OTHER, Split.TRAIN, None)}
+    assert told("reward", "avg_cost") == {"avg_cost": (Role.OTHER, Split.TRAIN, None)}
 
 
 def test_an_error_that_is_trained_on_is_the_loss_where_nothing_is_called_one() -> None:

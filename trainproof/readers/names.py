@@ -264,6 +264,9 @@ QUANTITIES: tuple[tuple[Role, Direction, str], ...] = (
     ),
 )
 
+COST = ("cost",)
+"""The loss, in older programs, by itself; of a query, a node or a batch it is anything."""
+
 ALIASES = {"g": "gen", "generator": "gen", "d": "disc", "discriminator": "disc"}
 """Short and long names of the two sides of adversarial training."""
 
@@ -333,6 +336,8 @@ def classify(tag: str) -> Identity:
     if _qualified(one, rest, inside):
         return Identity(Role.OTHER, "_".join(base), split, scope)
     component = _component(one, rest, inside)
+    if one.words == COST and component is not None:
+        return Identity(Role.UNKNOWN, "_".join(base), split, scope)
     return Identity(one.role, "_".join(base), split, scope, component, one.direction)
 
 

@@ -15,9 +15,7 @@ from msgspec.structs import replace
 
 from trainproof.model.data import Direction, Identity, Role, Split
 
-from .names import classify, split_of, told, words_of
-
-COST = ("cost",)
+from .names import COST, classify, split_of, told, words_of
 
 ERRORS = (
     frozenset({("mse",), ("rmse",), ("mean", "squared", "error")}),

@@ -17,8 +17,15 @@ from functools import lru_cache
 import msgspec
 
 from trainproof.model.data import Axis, Role, Scope, Split
-from trainproof.readers.names import SPLITS, axis_rank, classify, split_of, told, word_set
-from trainproof.readers.stand_ins import COST
+from trainproof.readers.names import (
+    COST,
+    SPLITS,
+    axis_rank,
+    classify,
+    split_of,
+    told,
+    word_set,
+)
 
 from .dialects import NAMES, PRIVATE, STEP_NAMES, framework_of
 from .numbers import HOLE
