@@ -157,6 +157,7 @@ def test_rows_without_lines_have_none() -> None:
         ({"a": "text"}, "no numeric column"),
         ({"step": 1, "eta": 3.0}, "no column but counters and clocks"),
         ({"accuracy": 0.5}, "no step, no epoch and no training column"),
+        ({"clicks": 3, "cost": 0.5}, "no step, no epoch and no training column"),
         ({"loss": 0.5, "question": "why?"}, "no step and no epoch, and text in 'question'"),
     ],
 )

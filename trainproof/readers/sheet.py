@@ -31,7 +31,7 @@ from trainproof.model.data import (
 )
 
 from .interface import Options
-from .names import axis_rank, classify, split_of
+from .names import COST, axis_rank, classify, split_of, told
 from .text import FaultLog
 
 MAX_COLUMNS = 4096
@@ -61,7 +61,7 @@ LOGGER_KEYS = frozenset({"level", "msg", "message", "logger", "event", "name"}) 
 """Text that structured loggers put beside the numbers of a row."""
 
 BARE = frozenset({Role.LOSS, Role.REWARD, Role.GRAD_NORM})
-"""What makes a table without a step column the log of a training."""
+"""What makes a table without a step column the log of a training; a cost does not."""
 
 BOOKKEEPING = frozenset({Role.STEP, Role.EPOCH, Role.WALL_TIME, Role.OTHER})
 
@@ -281,7 +281,7 @@ class Sheet(msgspec.Struct):
         axes = {rank[1] for name in self._names if (rank := axis_rank(name)) is not None}
         if axes - {Axis.INDEX}:
             return None
-        if not roles & BARE:
+        if not any(map(_tells_of_training, self._names)):
             return NotJudgeable(Content.NOT_A_LOG, "no step, no epoch and no training column")
         strange = sorted(name for name in self.text if _is_prose(name))
         if strange:
@@ -474,6 +474,11 @@ def _flatten(
             found[name] = got
         elif isinstance(value, str) and value.strip().lower() not in ABSENT:
             texts[name] = value
+
+
+def _tells_of_training(name: str) -> bool:
+    seen = told(name)
+    return seen.role in BARE and seen.known != COST
 
 
 def _is_prose(name: str) -> bool:
