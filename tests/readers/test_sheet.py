@@ -158,6 +158,7 @@ def test_rows_without_lines_have_none() -> None:
         ({"step": 1, "eta": 3.0}, "no column but counters and clocks"),
         ({"accuracy": 0.5}, "no step, no epoch and no training column"),
         ({"clicks": 3, "cost": 0.5}, "no step, no epoch and no training column"),
+        ({"id": 7, "label": 1, "pred": 0, "loss": 0.5}, "no step and no epoch, and 'label'"),
         ({"loss": 0.5, "question": "why?"}, "no step and no epoch, and text in 'question'"),
     ],
 )

@@ -31,7 +31,7 @@ from trainproof.model.data import (
 )
 
 from .interface import Options
-from .names import COST, axis_rank, classify, split_of, told
+from .names import COST, axis_rank, classify, split_of, told, word_set
 from .text import FaultLog
 
 MAX_COLUMNS = 4096
@@ -62,6 +62,11 @@ LOGGER_KEYS = frozenset({"level", "msg", "message", "logger", "event", "name"}) 
 
 BARE = frozenset({Role.LOSS, Role.REWARD, Role.GRAD_NORM})
 """What makes a table without a step column the log of a training; a cost does not."""
+
+ANSWERS = word_set(
+    "label labels target targets gold y_true pred preds prediction predictions y_pred"
+)
+"""Columns of a table with a row for each case."""
 
 BOOKKEEPING = frozenset({Role.STEP, Role.EPOCH, Role.WALL_TIME, Role.OTHER})
 
@@ -284,6 +289,10 @@ class Sheet(msgspec.Struct):
         if not any(map(_tells_of_training, self._names)):
             return NotJudgeable(Content.NOT_A_LOG, "no step, no epoch and no training column")
         strange = sorted(name for name in self.text if _is_prose(name))
+        answers = sorted(name for name in self._names if name.lower() in ANSWERS)
+        if answers:
+            detail = f"no step and no epoch, and {answers[0]!r}: a table of records"
+            return NotJudgeable(Content.NOT_A_LOG, detail)
         if strange:
             detail = f"no step and no epoch, and text in {strange[0][:80]!r}: a table of records"
             return NotJudgeable(Content.NOT_A_LOG, detail)
