@@ -26,7 +26,8 @@ def loss_with(bad: dict[int, float], count: int = 40) -> list[float]:
 def test_a_loss_that_ends_as_nan_fails_even_with_a_single_nan() -> None:
     """A callback that terminates on NaN leaves exactly one."""
     cell = judge("TP-NAN", view(series("loss", loss_with({39: NAN}))))
-    assert level(cell) == (Level.FAIL, "")
+    assert level(cell) == (Level.FAIL, "last")
+    assert prose(cell).message == "loss ends with a value that is NaN or infinite, at step 40."
     (hit,) = cell.hits
     assert hit.evidence.measured == {
         "points": 40,
@@ -84,7 +85,7 @@ def test_a_component_without_targets_is_a_warning_beside_a_finite_total() -> Non
 def test_a_component_fails_without_a_finite_total() -> None:
     gan = Identity(Role.LOSS, "loss", component="disc")
     alone = view(series("train_disc_loss", [1.6e24, NAN, NAN], identity=gan))
-    assert level(judge("TP-NAN", alone)) == (Level.FAIL, "")
+    assert level(judge("TP-NAN", alone)) == (Level.FAIL, "last")
     both = view(series("loss", [NAN] * 3), series("loss_cls", [NAN] * 3))
     assert [hit.level for hit in judge("TP-NAN", both).hits] == [Level.FAIL, Level.FAIL]
 

@@ -57,6 +57,12 @@ def _settled(runs: Stretches, start_rows: int) -> list[int]:
         "total": "the total loss of the same execution, where it is finite throughout",
     },
     variants={
+        "last": Variant(
+            Level.FAIL,
+            "{series} ends with a value that is NaN or infinite, at step {last_step}.",
+            "{nonfinite} of {points} logged values are not finite, {tail} of them at the end; first"
+            " at step {first_step}, last finite value before: {last_finite:.4g}.",
+        ),
         "recovered": Variant(
             Level.WARN,
             "{series} was NaN or infinite for a moment, first at step {first_step}, and recovered.",
@@ -76,7 +82,8 @@ def _settled(runs: Stretches, start_rows: int) -> list[int]:
         means="Where they persist, the logged objective carries no information any more.",
         does_not_mean="That the weights on disk hold NaN; only their tensors can show that.",
         guards=(
-            "Isolated values from which the series recovers are a warning.",
+            "Isolated values from which the series recovers are a warning; one that ends it is not:"
+            " trainings are stopped by it.",
             "Up to ten values at the very start are not counted as a run: loss scaling settles.",
             "A part of the loss without targets in a batch is NaN by design: with a finite total"
             " it is a warning.",
@@ -109,8 +116,9 @@ def nonfinite_loss(
         return Fired((Evidence(evidence, {**measured, "total": total.tag}, "component"),))
     lengths = _settled(runs, START_ROWS)
     often = sum(lengths) >= max(3.0, share * len(loss))
-    broken = max(lengths, default=0) >= in_a_row or runs.tail > 0 or often
-    return Fired((Evidence(evidence, measured, "" if broken else "recovered"),))
+    if max(lengths, default=0) >= in_a_row or often:
+        return Fired((Evidence(evidence, measured),))
+    return Fired((Evidence(evidence, measured, "last" if runs.tail else "recovered"),))
 
 
 def _counted(series: Series, bad: Mask) -> tuple[dict[str, Value], Stretches]:
@@ -246,17 +254,17 @@ def _filters(framework: str) -> bool:
     variants={
         "scaler": Variant(
             Level.INFO,
-            "{series} was not finite on {nonfinite} isolated rows, first at step {first_step}, as"
-            " a loss scaler's skipped steps are.",
-            "{nonfinite} of {points} logged values are not finite, at most {longest} in a row,"
-            " {share_later:.1%} after the first hundred steps.",
+            "{series} was not finite on {nonfinite} rows, at most {longest} in a row, first at step"
+            " {first_step}, as at the steps that a loss scaler skips.",
+            "{nonfinite} of {points} logged values are not finite, {share_later:.1%} after the"
+            " first hundred steps.",
         ),
         "isolated": Variant(
             Level.WARN,
-            "{series} was NaN or infinite on {nonfinite} rows, first at step {first_step}, and"
-            " recovered.",
-            "{nonfinite} of {points} logged values are not finite, at most {longest} in a row; the"
-            " run declares no 16-bit precision and logs no loss scale.",
+            "{series} was NaN or infinite on {nonfinite} rows, at most {longest} in a row, first at"
+            " step {first_step}.",
+            "{nonfinite} of {points} logged values are not finite; the run declares no 16-bit"
+            " precision and logs no loss scale.",
         ),
     },
     doc=Doc(

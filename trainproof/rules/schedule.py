@@ -124,12 +124,12 @@ _COARSE = 1e-6
     level=Level.FAIL,
     message="{series} is exactly 0 on {longest} rows in a row, steps {first_step} to {last_step},"
     " after it had been positive.",
-    evidence="{zeros} of {points} logged learning rates are 0.0 after warm-up, {longest} in a row"
-    " (limit {in_a_row}); the run is planned to step {planned}.",
+    evidence="{zeros} of {points} logged learning rates are 0.0 after warm-up, not counting the"
+    " last row, {longest} in a row (limit {in_a_row}); the run is planned to step {planned}.",
     needs={"lr": RATES, "facts": Declared()},
     measures={
         "points": "values logged",
-        "zeros": "values that are exactly 0 after the first positive one",
+        "zeros": "values that are exactly 0 after the first positive one, the last row left out",
         "longest": "longest run of such zeros, the last row left out",
         "planned": "last step that the run declares, or 'not declared'",
         "negative": "values below 0",
@@ -144,9 +144,10 @@ _COARSE = 1e-6
         ),
         "at-end": Variant(
             Level.WARN,
-            "{series} is exactly 0 on the last {longest} rows, from step {first_step} on.",
-            "{zeros} of {points} logged learning rates are 0.0 after warm-up; the run does not"
-            " declare where it was planned to end.",
+            "{series} is exactly 0 on the {longest} rows before the last one, from step"
+            " {first_step} on.",
+            "{zeros} of {points} logged learning rates are 0.0 after warm-up, not counting the last"
+            " row; the run does not declare where it was planned to end.",
         ),
     },
     doc=Doc(
