@@ -29,6 +29,7 @@ from .config import NO_CHECKPOINTS, Config
 from .discover import discover
 from .engine import publish
 from .engine.evaluate import evaluate
+from .engine.launch import dismiss, launch_ahead
 from .engine.limits import Limits
 from .engine.reporting import matrix, of_kinds
 from .engine.spool import spooled
@@ -364,9 +365,7 @@ def _named(unjudged: Iterable[Unjudged], runs: Iterable[Run]) -> Iterator[Unjudg
         )
 
 
-def _walk(
-    root: str, config: Config, found: _Found, stack: ExitStack
-) -> Sequence[Artifact | Unjudged | StoreError]:
+def _walk(root: str, config: Config, found: _Found, stack: ExitStack) -> Sequence[_Seen]:
     try:
         spool = spooled(root, stack, Limits(config.timeout, memory_bytes=config.memory_limit))
         if spool is not None:
@@ -378,9 +377,30 @@ def _walk(
             exclude=config.exclude,
             spool=spool,
         )
-        return list(discover(store, root, found.readers, config.format_hint))
+        items = discover(store, root, found.readers, config.format_hint)
+        return list(_with_workers(items, config, stack))
     except StoreError as error:
         return [error]
+
+
+def _with_workers(items: Iterable[_Seen], config: Config, stack: ExitStack) -> Iterator[_Seen]:
+    """The same items. Workers start while they are found, one for every so many logs."""
+    stack.callback(dismiss)
+    logs = 0
+    for item in items:
+        yield item
+        logs += isinstance(item, Artifact)
+        if config.isolation and logs % _PER_WORKER == 0:
+            launch_ahead(min(_jobs(config), logs // _PER_WORKER))
+
+
+def _jobs(config: Config) -> int:
+    return config.jobs or os.cpu_count() or 1
+
+
+_Seen = Artifact | Unjudged | StoreError
+_PER_WORKER = 64
+"""Logs, which take longer to judge than a worker to start."""
 
 
 def _fault(error: StoreError, root: str) -> Fault:
@@ -426,7 +446,7 @@ def _judge(
         if not config.isolation:
             _bench(settings).judge(tasks, finished)
             return
-        judged.jobs = max(judged.jobs, min(config.jobs or os.cpu_count() or 1, len(tasks)))
+        judged.jobs = max(judged.jobs, min(_jobs(config), len(tasks)))
         limits = Limits(config.timeout, memory_bytes=config.memory_limit)
         seen = None if far is None else far.seen
         judged.memory_limited = supervise(tasks, settings, limits, judged.jobs, finished, seen=seen)
@@ -648,7 +668,7 @@ class Session:
     """
 
     def __init__(self, config: Config) -> None:
-        self._config = config
+        self._config = replace(config, jobs=1)  # what has been read stays with one worker
         self._stack = ExitStack()
         self._found = _Found(frozenset())
         self._results: dict[_Key, RunResult] = {}

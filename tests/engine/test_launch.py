@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,13 +11,13 @@ from collections.abc import Iterator
 import pytest
 
 from trainproof.engine import launch as module
-from trainproof.engine.launch import Launched, launch, launch_early
+from trainproof.engine.launch import Launched, dismiss, launch, launch_ahead, launch_early
 
 
 @pytest.fixture(autouse=True)
 def _ended() -> Iterator[None]:
     yield
-    module._dismiss()
+    dismiss()
 
 
 def end(launched: Launched) -> None:
@@ -32,6 +33,18 @@ def test_the_early_worker_is_the_first_one_that_is_launched() -> None:
     assert second.process.pid != first.process.pid
     end(first)
     end(second)
+
+
+def test_workers_are_started_ahead_until_so_many_wait() -> None:
+    launch_ahead(1)
+    (first,) = module._waiting
+    launch_ahead(3)
+    assert len(module._waiting) == 3
+    assert module._waiting[0] is first
+    waiting = [one.process for one in module._waiting]
+    dismiss()
+    assert module._waiting == []
+    assert [process.returncode for process in waiting] == [-signal.SIGKILL] * 3
 
 
 def test_a_worker_that_nobody_needed_ends_with_its_parent() -> None:

@@ -42,9 +42,15 @@ def launch_early(modules: Sequence[str]) -> None:
     ``modules`` of this package: those that it and all later ones are likely to need.
     """
     _likely[:] = modules
-    with contextlib.suppress(OSError):  # whoever needs it will meet that again, and say so
-        _waiting.append(_launched())
-        atexit.register(_dismiss)
+    atexit.register(dismiss)
+    launch_ahead(1)
+
+
+def launch_ahead(count: int) -> None:
+    """Start workers until ``count`` wait to be launched, or dismissed."""
+    with contextlib.suppress(OSError):  # whoever needs one will meet that again, and say so
+        while len(_waiting) < count:
+            _waiting.append(_launched())
 
 
 def launch() -> Launched:
@@ -78,8 +84,8 @@ def _widened(pipe: IO[bytes] | None) -> bool:
         return False
 
 
-def _dismiss() -> None:
-    """End the worker that nobody needed."""
+def dismiss() -> None:
+    """End the workers that nobody needed."""
     while _waiting:
         process = _waiting.pop().process
         process.kill()
