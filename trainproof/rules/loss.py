@@ -148,9 +148,10 @@ GRADIENT = Optional(Companion(Role.GRAD_NORM))
 def zero_loss(
     loss: Series, grad: Series | None, metrics: tuple[Series, ...], siblings: tuple[Series, ...]
 ) -> Outcome:
-    zeros = len(loss) - int(np.count_nonzero(loss.values))
-    measured: dict[str, Value] = {"points": len(loss), "zeros": zeros}
-    if zeros < len(loss):
+    points = len(loss)
+    zeros = points - int(np.count_nonzero(loss.values))
+    measured: dict[str, Value] = {"points": points, "zeros": zeros}
+    if zeros < points:
         return Clean(measured)
     beside = _gradient_where(loss, loss.values == 0, grad)
     measured["beside"] = beside

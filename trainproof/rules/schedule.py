@@ -78,9 +78,10 @@ def zero_rate(
     facts: Facts,
     beside: Attempt,
 ) -> Outcome:
-    zeros = len(lr) - int(np.count_nonzero(lr.values))
-    measured: dict[str, Value] = {"points": len(lr), "zeros": zeros}
-    if zeros < len(lr):
+    points = len(lr)
+    zeros = points - int(np.count_nonzero(lr.values))
+    measured: dict[str, Value] = {"points": points, "zeros": zeros}
+    if zeros < points:
         return Clean(measured)
     other = next((one for one in others if bool(np.any(one.values != 0))), None)
     if other is not None:

@@ -95,17 +95,10 @@ def _median_size(values: Floats) -> float:
 
 def _mid(values: Floats) -> float:
     """Median, NaN when empty, but for the sign of a zero; values are left in another order."""
-    if len(values) > _SORTED:
+    count = len(values)
+    if not count or count > _SORTED:
         return _selected(values)
     values.sort()
-    return _of_ordered(values)
-
-
-def _of_ordered(values: Floats) -> float:
-    """Median of values in rising order, NaN when empty."""
-    count = len(values)
-    if not count:
-        return math.nan
     half = count // 2
     return values.item(half) if count % 2 else _middle(values.item(half - 1), values.item(half))
 
@@ -789,7 +782,7 @@ class Shared(msgspec.Struct, frozen=True, eq=False):
 def shared_steps(one: Series, other: Series) -> Shared:
     """Steps must rise within each series, as they do after segmentation."""
     a, b = one.steps, other.steps
-    if len(a) == len(b) and not np.count_nonzero(a != b):
+    if a is b or (len(a) == len(b) and not np.count_nonzero(a != b)):
         every = np.arange(len(a))
         return Shared(every, every)
     at = np.minimum(np.searchsorted(b, a), len(b) - 1)
