@@ -398,19 +398,48 @@ def test_deep_nesting_is_not_entered() -> None:
 class Unplugged(io.BytesIO):
     """A disk that goes away after 64 bytes."""
 
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell() >= 64:
+            raise OSError(5, "Input/output error")
+        return super().read(min(size or 0, 64))
+
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         if self.tell() >= 64:
             raise OSError(5, "Input/output error")
         return super().readinto(buffer[:64])
 
 
-def test_an_error_of_the_disk_is_a_fault_of_its_own() -> None:
+@pytest.mark.parametrize("told", [0, 9, 10_000])
+def test_an_error_of_the_disk_is_a_fault_of_its_own(told: int) -> None:
     data = tb.event_file(tb.scalar("loss", 1.0, s) for s in range(9))
-    artifact = Artifact("/runs", NAME, len(data), Kind.LOG, "tfevents")
+    artifact = Artifact("/runs", NAME, told, Kind.LOG, "tfevents")
     (fault,) = TfEvents().read(artifact, Unplugged(data), Options())
     assert isinstance(fault, Fault)
     assert (fault.code, fault.fatal) == (FaultCode.IO, True)
     assert "Input/output error" in fault.detail
+
+
+class Dripping(io.BytesIO):
+    """A stream that gives a few bytes at a time, as one that is decompressed may."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(min(size or 0, 50))
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        return super().readinto(buffer[:50])
+
+
+@pytest.mark.parametrize("stream", [io.BytesIO, Dripping])
+@pytest.mark.parametrize("told", [0, 1, 500, -1, 1 << 40])
+def test_the_size_of_a_file_is_no_promise(told: int, stream: type[io.BytesIO]) -> None:
+    """It may have grown, or be compressed; -1 stands for what it is."""
+    data = tb.event_file(tb.scalar("loss", float(s), s) for s in range(500))
+    size = len(data) if told < 0 else told
+    artifact = Artifact("/runs", NAME, size, Kind.LOG, "tfevents")
+    reader = TfEvents(tuning=Tuning(block=5000))
+    (column,) = reader.read(artifact, stream(data), Options())
+    assert isinstance(column, Column)
+    assert column.steps.tolist() == list(range(500))
 
 
 # ---- limits

@@ -1,4 +1,4 @@
-"""Both ways of decoding give exactly what the plainest decoder gives, intact file or not."""
+"""All ways of decoding give exactly what the plainest decoder gives, intact file or not."""
 
 from __future__ import annotations
 
@@ -215,13 +215,15 @@ LAYOUTS = [
 ]  # fmt: skip
 
 WAYS = {
-    "one by one": Tuning(),
-    "one by one, small blocks": Tuning(block=4096, small=1 << 30),
-    "periodic, small blocks": Tuning(block=4096, small=0),
-    "periodic": Tuning(block=50_000, small=0),
-    "periodic, one block": Tuning(small=0),
-    "scattered, small blocks": Tuning(block=10_000, small=0, hopeless=0, dense=1),
-    "scattered, one block": Tuning(small=0, hopeless=0, dense=1),
+    "repeating": Tuning(),
+    "repeating, small blocks": Tuning(block=4096, small=1 << 30),
+    "repeating, blocks": Tuning(block=12_000, small=1 << 30),
+    "repeating while it pays": Tuning(block=50_000, small=0, large=1 << 30, patience=3000),
+    "periodic, small blocks": Tuning(block=4096, small=0, large=0),
+    "periodic": Tuning(block=50_000, small=0, large=0),
+    "periodic, one block": Tuning(small=0, large=0),
+    "scattered, small blocks": Tuning(block=10_000, small=0, large=0, hopeless=0, dense=1),
+    "scattered, one block": Tuning(small=0, large=0, hopeless=0, dense=1),
 }
 
 

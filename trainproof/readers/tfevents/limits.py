@@ -22,12 +22,16 @@ class Limits(msgspec.Struct, frozen=True):
 class Tuning(msgspec.Struct, frozen=True):
     """Where one way of decoding gives over to another. No result depends on it.
 
-    ``block``: bytes read at a time. ``small``: size of file below which arrays cost more than
-    they bring. ``hopeless``: records without a period after which none is looked for.
-    ``dense``: records in a block from which on gathering them by shape pays.
+    ``block``: bytes read at a time. ``small``: size of file below which no record is moved to
+    others of its shape. ``large``: size from which on tables of checksums are worth their memory;
+    at most ``block`` is known of a size. ``patience``: bytes without a period, in files between
+    these sizes, and ``hopeless``: records without one, in large files, after which none is looked
+    for. ``dense``: records in a block from which on gathering them by shape pays.
     """
 
     block: int = 4 << 20
     small: int = 1 << 20
+    large: int = 4 << 20
+    patience: int = 1 << 16
     hopeless: int = 1024
     dense: int = 4096

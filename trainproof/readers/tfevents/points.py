@@ -50,6 +50,12 @@ class TagPoints:
         self.walls.append(wall)
         self.values.append(value)
 
+    def append_all(self, steps: bytes, walls: bytes, values: bytes) -> None:
+        """Append points one behind the other, given the bytes of their numbers, 8 each."""
+        self.steps.frombytes(steps)
+        self.walls.frombytes(walls)
+        self.values.frombytes(values)
+
     def extend(self, part: Part) -> None:
         self._close()
         self._add(part)
@@ -64,7 +70,7 @@ class TagPoints:
     def column(self, tag: str) -> Column:
         """All points as one column."""
         steps, walls, values = self.part()
-        return Column(tag, steps, _as_doubles(values), walls=walls)
+        return Column(tag, steps, as_doubles(values), walls=walls)
 
     def _add(self, part: Part) -> None:
         self._parts.append(part)
@@ -85,11 +91,11 @@ def joined(parts: list[Part]) -> Part:
     return Part(
         np.concatenate([part.steps for part in parts]),
         np.concatenate([part.walls for part in parts]),
-        np.concatenate([_as_doubles(part.values) for part in parts]),
+        np.concatenate([as_doubles(part.values) for part in parts]),
     )
 
 
-def _as_doubles(values: AnyFloats) -> Floats:
+def as_doubles(values: AnyFloats) -> Floats:
     if values.dtype == np.float64:
         return values.astype(np.float64, copy=False)
     with np.errstate(invalid="ignore"):  # a signalling NaN is a value like any other

@@ -17,6 +17,7 @@ from .limits import Limits, Tuning
 from .periodic import Periodic
 from .points import Points
 from .records import RecordDecoder
+from .repeats import Repeating
 from .scattered import Scattered
 from .template import Templates
 from .window import Window
@@ -30,8 +31,8 @@ SETTINGS = frozenset({Role.OTHER, Role.LR, Role.EPOCH})
 
 MAX_DETAIL = 200
 
-_APERIODIC = 7
-"""Blocks for which no period is looked for after none was found."""
+_IRREGULAR = 7
+"""Blocks for which no leap is tried after leaps did not pay."""
 
 
 class TfEvents:
@@ -71,12 +72,12 @@ class TfEvents:
 
     def _drain(self, artifact: Artifact, stream: BinaryIO, points: Points) -> Fault | None:
         """Decode the whole stream into ``points``; returns why it ended early, if it did."""
-        window = Window(stream, self._tuning.block)
+        window = Window(stream, self._tuning.block, artifact.size)
         path, decoder, done = artifact.path, None, 0
         try:
             while window.advance(done):
                 decoder = decoder or self._decoder(len(window.data), points)
-                done = decoder.advance(window.data)
+                done = decoder.advance(window.data, 0)
                 if excess := points.excess(self._limits):
                     raise Damage(FaultCode.TOO_LARGE, done, excess)
         except Damage as damage:
@@ -87,10 +88,17 @@ class TfEvents:
         return _cut(path, window.base, window.data) if window.data else None
 
     def _decoder(self, size: int, points: Points) -> Decoder:
-        records = RecordDecoder(points, self._limits)
-        if size < self._tuning.small:
-            return Singly(records)
-        return InBulk(points, records, self._limits, self._tuning)
+        """The decoder for a stream of this size, or of which this much fits a block."""
+        tuning, records = self._tuning, RecordDecoder(points, self._limits)
+        if size < tuning.small:
+            return Repeating(records)
+        templates = Templates(self._limits)
+        leaps: Leaps
+        if size < tuning.large:
+            leaps = Repeating(records, tuning.patience)
+        else:
+            leaps = Periodic(points, records, templates, tuning)
+        return InBulk(leaps, Scattered(points, records, templates, self._limits, tuning))
 
 
 class _Records:
@@ -172,41 +180,34 @@ def _cut(path: str, base: int, data: bytes) -> Fault:
 
 
 class Decoder(Protocol):
-    def advance(self, data: bytes) -> int:
-        """Decode the complete records of ``data``; returns where the incomplete one begins.
+    def advance(self, data: bytes, at: int) -> int:
+        """Decode the complete records from ``at``; returns where the incomplete one begins.
 
         Raises Damage at the first bad record.
         """
         ...
 
 
-class Singly:
-    """All records one by one."""
+class Leaps(Decoder, Protocol):
+    """Stops earlier when it ``gave_up``."""
 
-    def __init__(self, records: RecordDecoder) -> None:
-        self._records = records
-
-    def advance(self, data: bytes) -> int:
-        return self._records.advance(data, 0, len(data))
+    gave_up: bool
 
 
 class InBulk:
-    """By cycles while there are any; else by shapes, looking for a cycle again now and then."""
+    """By leaps while they pay; else by shapes, trying leaps again now and then."""
 
-    def __init__(
-        self, points: Points, records: RecordDecoder, limits: Limits, tuning: Tuning
-    ) -> None:
-        templates = Templates(limits)
-        self._periodic = Periodic(points, records, templates, tuning)
-        self._scattered = Scattered(points, records, templates, limits, tuning)
-        self._aperiodic = 0
+    def __init__(self, leaps: Leaps, scattered: Decoder) -> None:
+        self._leaps = leaps
+        self._scattered = scattered
+        self._irregular = 0
 
-    def advance(self, data: bytes) -> int:
-        if self._aperiodic:
-            self._aperiodic -= 1
-            return self._scattered.advance(data, 0)
-        at = self._periodic.advance(data, 0)
-        if not self._periodic.gave_up:
+    def advance(self, data: bytes, at: int) -> int:
+        if self._irregular:
+            self._irregular -= 1
+            return self._scattered.advance(data, at)
+        at = self._leaps.advance(data, at)
+        if not self._leaps.gave_up:
             return at
-        self._aperiodic = _APERIODIC
+        self._irregular = _IRREGULAR
         return self._scattered.advance(data, at)

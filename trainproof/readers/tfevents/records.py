@@ -12,7 +12,7 @@ import google_crc32c
 from .event import STEP, Event, decode_event
 from .framing import FOOTER, HEADER, MASK_DELTA, payload_end, verify_payload
 from .limits import Limits
-from .points import Points
+from .points import Points, TagPoints
 from .wire import signed, varint
 
 WALL_AT = 1
@@ -25,25 +25,38 @@ _crc = google_crc32c.value
 _KEY = HEADER + WALL_AT
 """Bytes of a record up to its wall time: length and checksum, and the key of the wall time."""
 _DOUBLE, _FLOAT = 8, 4
+_WORD = 8
 _MAX_LAYOUT = 1024
 _MAX_LAYOUTS = 8192
 
-Appends = tuple[Callable[[int], None], Callable[[float], None], Callable[[float], None]]
 Unpack = Callable[[bytes, int], tuple[Any, ...]]
 
+Layout = tuple[Callable[[int], None], Callable[[float], None], Callable[[float], None], TagPoints]
+"""Where records with the same bytes around their float go: what appends a step, a wall time and a
+value, and the points that these append to."""
 
-class Form(NamedTuple):
-    """Records of ``size`` bytes whose numbers stand at the same places.
+Form = tuple[Unpack, int, int, int | bytes, dict[bytes, Layout]]
+"""Records of one size whose numbers stand at the same places: see ``_unpacker``; that size; bytes
+of the step; what stands before it; layouts by the bytes around the float.
 
-    ``unpack``: see ``_unpacker``. ``width``: bytes of the step. ``step_key``: what stands before
-    it. ``layouts``: bytes around the float -> where its points go.
+Plain tuples, both: every record takes them apart, which is a tenth of its time with named ones."""
+
+
+class Known(NamedTuple):
+    """A record of a known layout: only its numbers and its data checksum were not looked at.
+
+    ``size``: of the whole record. ``width``: bytes of its step, 0 without one. ``float_at``: where
+    in the record its float is.
     """
 
-    unpack: Unpack
     size: int
     width: int
-    step_key: int | bytes
-    layouts: dict[bytes, Appends]
+    float_at: int
+    layout: Layout
+
+    @property
+    def points(self) -> TagPoints:
+        return self.layout[-1]
 
 
 class RecordDecoder:
@@ -79,6 +92,20 @@ class RecordDecoder:
             at = after
         return at
 
+    def known(self, data: bytes, at: int) -> Known | None:
+        """What the record at ``at`` is, if ``data`` holds all of it and its layout is known."""
+        form = self._forms.get(data[at : at + _KEY])
+        if form is None:
+            return None
+        unpack, size, width, key, layouts = form
+        if at + size > len(data):
+            return None
+        _, step_key, step, before, _, behind, _ = unpack(data, at)
+        layout = layouts.get(before + behind)
+        if layout is None or step_key != key or not _is_short_step(step, width):
+            return None
+        return Known(size, width, size - FOOTER - len(behind) - _FLOAT, layout)
+
     def _known(self, data: bytes, at: int, stop: int) -> int:
         """Decode records while their layouts are known; returns where that ends.
 
@@ -92,8 +119,8 @@ class RecordDecoder:
             if after > last_end:
                 break
             wall, step_key, step, before, value, behind, stored = unpack(data, at)
-            appends = layouts.get(before + behind)
-            if appends is None or step_key != key or (width == 1 and step > 127):
+            layout = layouts.get(before + behind)
+            if layout is None or step_key != key or (width == 1 and step > 127):
                 break
             if width == 2 and step & 0x8080 == 0x80:
                 step = step & 0x7F | step >> 8 << 7
@@ -102,7 +129,7 @@ class RecordDecoder:
             crc = crc_of(data[at + HEADER : after - FOOTER])
             if ((crc >> 15 | crc << 17) + MASK_DELTA) & 0xFFFFFFFF != stored:
                 break
-            add_step, add_wall, add_value = appends
+            add_step, add_wall, add_value, _ = layout
             add_step(step)
             add_wall(wall)
             add_value(value)
@@ -134,17 +161,17 @@ class RecordDecoder:
         one = event.scalars[0]
         behind = one.at + _FLOAT
         at = start - HEADER
-        form = self._form(data[at : at + _KEY], end + FOOTER - at, width, end - behind)
+        *_, layouts = self._form(data[at : at + _KEY], end + FOOTER - at, width, end - behind)
         mine = self._points.of(one.tag)
-        appends = mine.steps.append, mine.walls.append, mine.values.append
-        form.layouts[data[body : one.at] + data[behind:end]] = appends
+        layout = mine.steps.append, mine.walls.append, mine.values.append, mine
+        layouts[data[body : one.at] + data[behind:end]] = layout
 
     def _form(self, key: bytes, size: int, width: int, behind: int) -> Form:
         """The form of such records, which is new if it was not seen before, for the next ones."""
         form = self._known_forms.get((key, width, behind))
         if form is None:
             step_key = STEP if width else b""
-            form = Form(_unpacker(size, width, behind), size, width, step_key, {})
+            form = _unpacker(size, width, behind), size, width, step_key, {}
             self._known_forms[key, width, behind] = form
         self._forms[key] = form
         return form
@@ -169,6 +196,14 @@ def _one_float(event: Event, start: int) -> bool:
         and len(event.scalars) == 1
         and event.scalars[0].form == "<f4"
     )
+
+
+def _is_short_step(raw: bytes | int, width: int) -> bool:
+    """Whether what an unpacker gave for a step of so many bytes is a varint of all of them, and
+    these are no more than a word has."""
+    if isinstance(raw, int):
+        return raw < 128 if width == 1 else raw & 0x8080 == 0x80
+    return width <= _WORD and _step(raw) is not None
 
 
 def _step(raw: bytes | int) -> int | None:

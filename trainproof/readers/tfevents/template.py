@@ -131,7 +131,7 @@ class Template:
 
     def steps(self, numbers: Numbers) -> Ints:
         """The steps as numbers; (n,)."""
-        return _varints(numbers.steps, self.step_width)
+        return varints(numbers.steps, self.step_width)
 
     def _step_words(self, rows: Rows) -> Words:
         """The step's key and up to three or seven bytes from there, as numbers, copied."""
@@ -161,7 +161,7 @@ def _ends_alike(words: Words, width: int) -> Bools:
     return good
 
 
-def _varints(raw: Words, width: int) -> Ints:
+def varints(raw: Words, width: int) -> Ints:
     """The numbers whose varints have these bytes."""
     number = raw.dtype.type
     total = raw & number(0x7F)
