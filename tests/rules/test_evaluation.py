@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from trainproof.model.data import (
     Axis,
@@ -26,6 +27,7 @@ from .judging import is_clean, judge, level, measured, prose, skipped
 
 NAN = math.nan
 TRAIN = learning(200)
+EVALUATED = IDENTITIES["eval_loss"]
 
 
 def held_out(values: list[float], *others: Series) -> RunView:
@@ -51,6 +53,20 @@ def test_evaluations_that_are_not_finite(values: list[float], expected: tuple[Le
     cell = judge("TP-EVAL-NAN", held_out(values))
     assert level(cell) == expected
     assert cell.hits[0].evidence.measured["train"] == "loss"
+
+
+def test_one_held_out_set_of_several_that_is_never_finite_is_a_warning() -> None:
+    def on(dataset: str, values: list[float]) -> Series:
+        one = series(f"eval_{dataset}_loss", values, range(20, 101, 20), identity=EVALUATED)
+        return replace(one, identity=replace(EVALUATED, dataset=dataset))
+
+    finite = on("wiki", [2.0, 1.8, 1.7, 1.6, 1.5])
+    cell = judge("TP-EVAL-NAN", view(series("loss", TRAIN.tolist()), finite, on("qa", [NAN] * 5)))
+    assert level(cell) == (Level.WARN, "one-set")
+    assert "while eval_wiki_loss, on other held-out data, is finite" in prose(cell).message
+    later = on("qa", [2.0, NAN, NAN, NAN, NAN])
+    cell = judge("TP-EVAL-NAN", view(series("loss", TRAIN.tolist()), finite, later))
+    assert level(cell) == (Level.FAIL, "")
 
 
 def test_a_training_loss_that_is_nan_too_is_left_to_its_own_rule() -> None:
@@ -81,6 +97,8 @@ def test_five_evaluations_that_are_equal_to_the_last_digit_fail() -> None:
         ([*([1.0986123] * 6), 1.0986124], None),
         ([0.43] * 8, Skip.LOW_POWER),  # two digits may hide a change
         ([0.0] * 8, Skip.LOW_POWER),
+        # the least cross-entropy of single precision
+        ([0.7, 0.01, *([1.1920928955078125e-07] * 6)], Skip.LOW_POWER),
         # bfloat16 knows no number between 1.9921875 and 2
         ([2.25, 2.0625, 2.015625, *([1.9921875] * 6)], Skip.LOW_POWER),
     ],

@@ -169,6 +169,12 @@ def test_one_value_throughout_fails_where_it_is_printed_finely() -> None:
     assert skipped(coarse) is Skip.LOW_POWER
 
 
+def test_a_loss_at_the_end_of_single_precision_is_not_frozen() -> None:
+    falls = np.exp(-np.arange(60) / 4) * np.exp(0.4 * noise(60))
+    values = np.maximum(falls, 2.0**-23).tolist() + [2.0**-23] * 30
+    assert skipped(judge("TP-FLAT", view(loss(values)))) is Skip.LOW_POWER
+
+
 def test_a_loss_that_quietens_down_to_its_printed_digits_is_not_frozen() -> None:
     """Full-batch training with a decayed learning rate."""
     values = [round(0.5 + 0.4 * math.exp(-i / 8), 4) for i in range(150)]

@@ -16,6 +16,7 @@ from .interface import Bound, Companions, Declared, Each, Example, Which, rule, 
 from .shape import (
     LEAST_FALL,
     LEAST_TRAINING,
+    SATURATED,
     GiveBack,
     Kept,
     as_cost,
@@ -61,6 +62,7 @@ _NAN = float("nan")
     needs={
         "loss": Each((Role.LOSS,), Split.EVAL, nonfinite=1.0, screened=False),
         "train": Companions(Role.LOSS, Split.TRAIN),
+        "sets": Companions(Role.LOSS, Split.EVAL),
     },
     measures={
         "points": "evaluations logged",
@@ -69,8 +71,16 @@ _NAN = float("nan")
         "tail": "consecutive evaluations at the end that are not finite",
         "train": "the training loss of the same execution",
         "train_points": "its number of values",
+        "other": "the loss on another held-out set",
+        "other_points": "its number of values",
     },
     variants={
+        "one-set": Variant(
+            Level.WARN,
+            "{series}, measured on one of several held-out sets, is NaN or infinite on each of its"
+            " {points} evaluations, while {other}, on other held-out data, is finite.",
+            "{other} has {other_points} values, all finite.",
+        ),
         "alone": Variant(
             Level.FAIL,
             "{series}, measured on held-out data, is NaN or infinite on {nonfinite} of {points}"
@@ -90,7 +100,8 @@ _NAN = float("nan")
         " overflows or has no targets.",
         does_not_mean="That training failed: the training loss is judged by its own rule.",
         guards=(
-            "One evaluation that is not finite, not the last, is a warning.",
+            "One evaluation that is not finite, not the last, is a warning. So is a set of several"
+            " on which no evaluation is, where another one's are: it may have no targets.",
             "Where the training loss is not finite either, that rule speaks and this one is not"
             " checked.",
         ),
@@ -113,6 +124,7 @@ _NAN = float("nan")
 def nonfinite_evaluation(
     loss: Series,
     train: tuple[Series, ...],
+    sets: tuple[Series, ...],
     *,
     evaluations: Annotated[int, Bound("evaluations", "that make a FAIL", ge=1)] = 2,
 ) -> Outcome:
@@ -132,8 +144,20 @@ def nonfinite_evaluation(
     variant = "" if beside is not None else "alone"
     if count < evaluations and not runs.tail:
         variant = "recovered"
+    elif count == len(loss) and (other := _on_another_set(loss, sets)) is not None:
+        measured |= {"other": other.tag, "other_points": len(other)}
+        variant = "one-set"
     first, last = int(runs.starts[0]), int(runs.starts[-1] + runs.lengths[-1] - 1)
     return Fired((Evidence(where(loss, first, last), measured, variant),))
+
+
+def _on_another_set(loss: Series, sets: tuple[Series, ...]) -> Series | None:
+    """A loss on another held-out set, finite at every one of as many evaluations."""
+    if loss.identity.dataset is None:
+        return None
+    others = (one for one in sets if one.identity.dataset != loss.identity.dataset)
+    enough = (one for one in others if len(one) >= len(loss) and not screen(one).nonfinite)
+    return next(enough, None)
 
 
 @rule(
@@ -191,7 +215,9 @@ def nonfinite_evaluation(
             " unseen: a warning where three digits are shown and a training loss fell beyond doubt"
             " meanwhile, by more than twenty units of the last, or where all evaluations are equal"
             " to a part in five thousand; else not judged.",
-            "A loss of 0 or a constant series of whole numbers carries no digits to compare.",
+            "A loss of 0 or a constant series of whole numbers carries no digits to compare, nor"
+            " does one below a millionth: a cross-entropy of single precision cannot go below"
+            " 1.2e-7 but to 0.",
             "One value on every row of a training loss that is logged by steps, and fell, may be a"
             " single evaluation: a warning.",
         ),
@@ -230,6 +256,8 @@ def frozen_evaluation(
     measured: dict[str, Value] = {"points": len(loss), "frozen": frozen, "value": last}
     if frozen < min(evaluations, len(loss)):
         return Clean(measured)
+    if abs(last) <= SATURATED:
+        return Undecided(measured, Skip.LOW_POWER)
     quantum = _unit(loss, frozen)
     place = where(loss, len(loss) - frozen)
     if frozen >= evaluations and last != 0 and quantum <= visible * abs(last):

@@ -31,6 +31,7 @@ from .shape import (
     LEAST_TRAINING,
     NEVER_BY_CHANCE,
     QUADRUPLED,
+    SATURATED,
     STRAYS,
     TENFOLD,
     GiveBack,
@@ -327,7 +328,8 @@ def _only_last(mask: Mask, count: int) -> Mask:
             " frozen: the twenty rows before must scatter by more than three printed units.",
             "Values printed too coarsely to show a change of 1 % cannot be judged. The unit of a"
             " loss that was computed in half precision is the spacing of that.",
-            "A loss of 0 is judged by the rules for zero loss.",
+            "A loss of 0 is judged by the rules for zero loss. One that fell below a millionth is"
+            " at the end of single precision: not judged.",
         ),
         references=(
             "mlcommons training_results_v4.0: a loss-scale column under a loss name",
@@ -355,6 +357,8 @@ def frozen_loss(
     measured: dict[str, Value] = {"points": points, "frozen": frozen, "distinct": distinct}
     if frozen < rows or end == 0:
         return Clean(measured)
+    if abs(end) <= SATURATED and frozen < points:
+        return Undecided(measured, Skip.LOW_POWER)
     least = least_change(values, end)
     quantum = least or _least_step(values)
     measured |= {"value": end, "quantum": quantum}

@@ -62,6 +62,9 @@ QUADRUPLED = 4.0
 LEAST_TRAINING = 5
 """Points that a training loss needs to be seen to fall."""
 
+SATURATED = 1e-6
+"""A loss below it may be at the end of single precision, whose least cross-entropy is 1.2e-7."""
+
 NEVER_BY_CHANCE = 1e-4
 """Mann-Whitney p between the best and the last block: twenty blocks compete for best."""
 
