@@ -104,3 +104,19 @@ def test_a_spike_elsewhere_is_still_one() -> None:
     cell = judge("TP-LOSS-SPIKE", view(series("loss", values), setting))
     assert level(cell) == (Level.WARN, "")
     assert (measured(cell)["spikes"], measured(cell)["longest"]) == (4, 4)
+
+
+def test_a_metric_that_fell_where_the_task_was_changed_is_a_warning() -> None:
+    """Continual learning: what was learned first is forgotten with the next task."""
+    values = [0.9 * (1 - math.exp(-i / 5)) for i in range(40)] + [0.002] * 40
+    identity = Identity(Role.UNKNOWN, "task")
+    accuracy = series("eval_accuracy", values)
+
+    def beside(change: int) -> RunView:
+        task = [0.0] * change + [1.0] * (80 - change)
+        return view(accuracy, series("task", task, identity=identity))
+
+    cell = judge("TP-METRIC-COLLAPSE", beside(40))
+    assert level(cell) == (Level.WARN, "setting")
+    assert measured(cell)["setting"] == "task"
+    assert level(judge("TP-METRIC-COLLAPSE", beside(20))) == (Level.FAIL, "")

@@ -6,13 +6,23 @@ from typing import Annotated
 
 import numpy as np
 
-from trainproof.model.data import Axis, Facts, Regime, Role, Series, Split
-from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Skip, Undecided, Value
+from trainproof.model.data import Attempt, Axis, Facts, Regime, Role, Series, Split
+from trainproof.model.outcome import (
+    Clean,
+    Evidence,
+    Fired,
+    Level,
+    Outcome,
+    Skip,
+    Undecided,
+    Value,
+    Where,
+)
 from trainproof.model.rule import Doc, Variant
 
 from .beginning import beginning
 from .examples import falling, series, view
-from .interface import Bound, Companions, Declared, Each, Example, Which, rule, where
+from .interface import Bound, Companions, Declared, Each, Example, Together, Which, rule, where
 from .shape import (
     LEAST_FALL,
     LEAST_TRAINING,
@@ -31,6 +41,7 @@ from .shape import (
     late_level,
     on_same_data,
 )
+from .stages import changed_near
 from .statistics import (
     FEW,
     Mask,
@@ -621,10 +632,12 @@ def _range(series: Series) -> float:
     needs={
         "metric": Each((Role.METRIC,), points=5),
         "rewards": Companions(Role.REWARD),
+        "beside": Together(),
     },
     measures={
         "points": "values judged",
         "reward": "a reward that improved",
+        "setting": "a logged setting that was changed where the metric fell",
         "lows": "longest run of such values before, the first ones left out",
         "needed": "consecutive values at the end that would have counted",
         "best": "best value, greatest or lowest",
@@ -656,6 +669,12 @@ def _range(series: Series) -> float:
             "The lowest of those before is {least:.4g}, and from one to the next they differ by"
             " {scatter:.3g} at most ({points} evaluations in all).",
         ),
+        "setting": Variant(
+            Level.WARN,
+            "{series} was {best:.4g} at step {best_step} and is {end:.4g} at the end; it fell where"
+            " {setting} was changed.",
+            "The last {low} of {points} values lie below {floor:.0%} of the best one.",
+        ),
         "traded": Variant(
             Level.INFO,
             "{series} was {best:.4g} at step {best_step} and is {end:.4g} at the end, while"
@@ -677,6 +696,8 @@ def _range(series: Series) -> float:
             " counting of n cases can explain.",
             "A policy may learn to avoid what costs most before it succeeds: where a reward"
             " improved it is a note.",
+            "Another task, or a harder one, is measured anew: a fall within three rows of a change"
+            " of a logged setting is a warning.",
             "The last two of seven evaluations or more are a warning where they lie below all"
             " others, below half of their median, and by more than twice what these differ from one"
             " to the next.",
@@ -701,6 +722,7 @@ def _range(series: Series) -> float:
 def metric_collapse(
     metric: Series,
     rewards: tuple[Series, ...],
+    beside: Attempt,
     *,
     floor: Annotated[float, Bound("share", "of the best value", ge=0, le=1)] = 0.01,
     share: Annotated[float, Bound("share", "of the gain that was given back", ge=0)] = 0.5,
@@ -719,10 +741,7 @@ def metric_collapse(
     measured |= {"low": low, "lows": lows, "needed": needed}
     place = where(metric, best_at, -1)
     if _sustained(metric, best) > 0.05 and low >= needed:
-        reward = first_improved(rewards)
-        if reward is not None:
-            return Fired((Evidence(place, {**measured, "reward": reward.tag}, "traded"),))
-        return Fired((Evidence(place, measured),))
+        return Fired((_collapsed(metric, rewards, beside, place, measured),))
     seen = cost_profile(metric)
     sign = -1 if up else 1
     measured |= {"first": sign * seen.first, "last": sign * seen.last}
@@ -739,6 +758,22 @@ def metric_collapse(
 
 LEAST_BEFORE = 5
 """Evaluations before the last two that show how much they scatter."""
+
+
+def _collapsed(
+    metric: Series,
+    rewards: tuple[Series, ...],
+    beside: Attempt,
+    place: Where,
+    measured: dict[str, Value],
+) -> Evidence:
+    reward = first_improved(rewards)
+    if reward is not None:
+        return Evidence(place, {**measured, "reward": reward.tag}, "traded")
+    setting = changed_near(beside, metric, len(metric) - int(measured["low"]))
+    if setting is not None:
+        return Evidence(place, {**measured, "setting": setting.tag}, "setting")
+    return Evidence(place, measured)
 
 
 def _halved(metric: Series, measured: Mapping[str, Value]) -> Outcome:

@@ -15,6 +15,8 @@ _MOST = 20
 """Values that a setting takes at most."""
 _ROWS = 5
 """Rows that a stage lasts at least, on average; and rows on either side that are compared."""
+_NEAR = 3
+"""Rows between a change and what it explains, at most."""
 _OWN = 0.25
 """Share of the rise that may have come before the first change."""
 _EVENTS = re.compile(
@@ -37,6 +39,14 @@ def stages(beside: Attempt, loss: Series) -> Ints:
     rows = {int(row) for one in _settings(beside) for row in _changes(one, loss)}
     rises = (row for row in sorted(rows) if row and _after(loss, row) > _before(loss, row))
     return np.fromiter(rises, np.int64)
+
+
+def changed_near(beside: Attempt, series: Series, row: int) -> Series | None:
+    """The logged setting that was changed within ``_NEAR`` rows of this one, if there is one."""
+    for one in _settings(beside):
+        if np.any(np.abs(_changes(one, series) - row) <= _NEAR):
+            return one
+    return None
 
 
 def _settings(beside: Attempt) -> Iterator[Series]:
