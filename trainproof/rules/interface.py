@@ -176,9 +176,9 @@ def starts_late(series: Series) -> bool:
     Learned from 834 published series that begin half-way through their run.
     """
     steps = series.steps
-    if len(steps) < 2 or not steps[0] > 0.1 * steps[-1]:
+    if len(steps) < 2 or not (first := float(steps.item(0))) > 0.1 * steps.item(-1):
         return False
-    return bool(steps[0] > 2 * median(np.diff(steps).astype(np.float64)))
+    return first > 2 * median(np.diff(steps).astype(np.float64))
 
 
 def where(series: Series, first: int = 0, last: int = -1) -> Where:
