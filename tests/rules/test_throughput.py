@@ -50,6 +50,20 @@ def test_these_are_no_cliff(kind: str) -> None:
     assert is_clean(judge("TP-STEP-CLIFF", view(series("step_time", values.tolist()))))
 
 
+@pytest.mark.parametrize("tag", ["step_time", "samples_per_second"])
+def test_steps_that_take_longer_at_a_changed_setting_are_not_judged(tag: str) -> None:
+    values = times()
+    values[140:] *= 4
+    speed = series(tag, (values if tag == "step_time" else 1 / values).tolist())
+
+    def beside(change: int) -> RunView:
+        lengths = [512.0] * change + [2048.0] * (200 - change)
+        return view(speed, series("seq_len", lengths, identity=Identity(Role.OTHER, "seq_len")))
+
+    assert skipped(judge("TP-STEP-CLIFF", beside(140))) is Skip.UNDECIDED
+    assert level(judge("TP-STEP-CLIFF", beside(200))) == (Level.WARN, "")
+
+
 def test_the_speed_of_evaluation_is_not_judged() -> None:
     identity = Identity(Role.THROUGHPUT, "samples_per_second", Split.EVAL)
     one = view(series("eval_samples_per_second", [9.0] * 50, identity=identity))
@@ -131,6 +145,7 @@ def test_steps_that_take_longer_and_longer_are_a_warning() -> None:
         np.linspace(0.1, 0.12, 300),  # a fifth
         np.linspace(0.2, 0.1, 300),  # faster
         np.where(np.arange(300) < 250, 0.1, 0.2),  # one change, late
+        np.where(np.arange(300) < 157, 0.1, 0.4),  # one change, half-way
         np.where(np.arange(300) < 10, 0.01, 0.1),  # compilation
     ],
 )

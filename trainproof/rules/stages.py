@@ -34,11 +34,16 @@ def changed_setting(beside: Attempt, loss: Series, found: GiveBack, share: float
     return None
 
 
-def stages(beside: Attempt, loss: Series) -> Ints:
-    """The rows of a loss at which a logged setting was changed, and the loss rose at once."""
-    rows = {int(row) for one in _settings(beside) for row in _changes(one, loss)}
-    rises = (row for row in sorted(rows) if row and _after(loss, row) > _before(loss, row))
-    return np.fromiter(rises, np.int64)
+def stages(beside: Attempt, series: Series, sign: float = 1.0) -> Ints:
+    """The rows of a loss or a time at which a logged setting was changed, and it rose at once; for
+    what had better be high, with a negative ``sign``, those at which it fell."""
+    rows = {int(row) for one in _settings(beside) for row in _changes(one, series)}
+    worse = (row for row in sorted(rows) if row and sign * _jump(series, row) > 0)
+    return np.fromiter(worse, np.int64)
+
+
+def _jump(series: Series, row: int) -> float:
+    return _after(series, row) - _before(series, row)
 
 
 def changed_near(beside: Attempt, series: Series, row: int) -> Series | None:

@@ -4,12 +4,13 @@ from typing import Annotated
 
 import numpy as np
 
-from trainproof.model.data import Floats, Role, Series, Split
+from trainproof.model.data import Attempt, Floats, Role, Series, Split
 from trainproof.model.outcome import Clean, Evidence, Fired, Level, Outcome, Undecided, Value
 from trainproof.model.rule import Doc
 
 from .examples import series, view
-from .interface import Bound, Companion, Each, Example, rule, where
+from .interface import Bound, Companion, Each, Example, Together, rule, where
+from .stages import stages
 from .statistics import higher_p, measure, median, shared_steps, theil_sen
 
 SPEEDS = (Role.STEP_TIME, Role.THROUGHPUT)
@@ -23,7 +24,7 @@ SPEEDS = (Role.STEP_TIME, Role.THROUGHPUT)
     " the log, from step {first_step} on.",
     evidence="Median over the first half {before:.4g}, over the last fifth {after:.4g}, of"
     " {points} values (limit {slower:.0%}); Mann-Whitney p {p:.2g}.",
-    needs={"speed": Each(SPEEDS, Split.TRAIN, points=25)},
+    needs={"speed": Each(SPEEDS, Split.TRAIN, points=25), "beside": Together()},
     measures={
         "points": "values judged",
         "before": "median over the first half, the first 5 % left out",
@@ -38,6 +39,8 @@ SPEEDS = (Role.STEP_TIME, Role.THROUGHPUT)
         does_not_mean="That the machine degraded: longer sequences, another job on a shared host"
         " or a different batch size look the same.",
         guards=(
+            "Where a logged setting was changed (the length of the sequences, the batch size) and"
+            " steps took longer at once, nothing is judged.",
             "Medians: evaluations, checkpoints and other slow single steps do not count.",
             "The first 5 % (compilation, caches) are left out.",
         ),
@@ -54,6 +57,7 @@ SPEEDS = (Role.STEP_TIME, Role.THROUGHPUT)
 )
 def slower(
     speed: Series,
+    beside: Attempt,
     *,
     slower: Annotated[
         float, Bound("share", "of the earlier speed, below which the rule fires", ge=0, le=1)
@@ -71,7 +75,7 @@ def slower(
     if ratio >= slower:
         return Clean(measured)
     measured["p"] = higher_p(sign * before, sign * after)
-    if float(measured["p"]) > 1e-3:
+    if float(measured["p"]) > 1e-3 or len(stages(beside, speed, sign)):
         return Undecided(measured)
     return Fired((Evidence(where(speed, count - count // 5), measured),))
 
@@ -99,8 +103,8 @@ def slower(
         means="Something accumulates: a graph that is kept, a list that grows, a store that fills.",
         does_not_mean="That it is a leak: a curriculum of longer sequences looks the same.",
         guards=(
-            "A growth by 30 % and an established trend (p < 0.001) through all of the log; a single"
-            " change of speed is judged by TP-STEP-CLIFF.",
+            "A growth by 30 % and an established trend (p < 0.001) through all of the log, of which"
+            " no part brings more than half; a single change of speed is judged by TP-STEP-CLIFF.",
             "The first 5 % (compilation, caches) are left out, 100 rows at least remain.",
         ),
         references=("neural-enhance #23, CARN #12: steps that slow down all along",),
@@ -134,6 +138,7 @@ def longer_steps(
         return Undecided(measured)
     grown = seen.last >= least * seen.first and seen.last - seen.first > 3 * seen.error
     steady = seen.first + 0.2 * (seen.last - seen.first) < half < seen.last
+    steady = steady and float(np.diff(seen.medians).max()) <= 0.5 * (seen.last - seen.first)
     if not (grown and steady and seen.p_rise < likely):
         return Clean(measured)
     return Fired((Evidence(where(time), measured),))
