@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, BinaryIO, Protocol, cast
@@ -21,6 +22,7 @@ from trainproof.model.data import (
     Facts,
     Fault,
     FaultCode,
+    Floats,
     Item,
     NotJudgeable,
     Parts,
@@ -39,6 +41,7 @@ from trainproof.readers import reader
 from trainproof.readers.interface import Options
 from trainproof.rules import REGISTRY
 from trainproof.rules.pairs import Pair, differences, pairs
+from trainproof.rules.statistics import greatest_of, least_of
 from trainproof.stores import Store, open_store
 from trainproof.stores.compressed import decompressed, place_of, trouble_of
 from trainproof.stores.interface import StoreError
@@ -314,9 +317,7 @@ def segment(attempt: Attempt) -> Segment:
 
 def summary(attempt: Attempt, series: Series) -> SeriesSummary:
     values, identity = series.values, series.identity
-    finite = values[np.isfinite(values)]
-    low = float(finite.min()) if len(finite) else float("nan")
-    high = float(finite.max()) if len(finite) else float("nan")
+    low, high, finite = _extent(values)
     return SeriesSummary(
         name=printable(series.tag),
         artifact=series.artifact,
@@ -327,7 +328,7 @@ def summary(attempt: Attempt, series: Series) -> SeriesSummary:
         direction=str(identity.direction),
         segment=attempt.index,
         points=len(series),
-        nonfinite=len(values) - len(finite),
+        nonfinite=len(values) - finite,
         first=spell(float(values[0])),
         last=spell(float(values[-1])),
         min=spell(low),
@@ -337,6 +338,17 @@ def summary(attempt: Attempt, series: Series) -> SeriesSummary:
         curve=curve(values),
         also_in=series.also_in,
     )
+
+
+def _extent(values: Floats) -> tuple[float, float, int]:
+    """Least and greatest of the finite values, NaN where there are none, and their number."""
+    low, high = least_of(values), greatest_of(values)
+    if math.isfinite(low) and math.isfinite(high):
+        return low, high, len(values)
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return math.nan, math.nan, 0
+    return least_of(finite), greatest_of(finite), len(finite)
 
 
 def _comparisons(view: RunView) -> Iterator[Comparison]:

@@ -93,16 +93,24 @@ def curve(values: Floats, width: int = 24) -> str:
     starts, sizes = _buckets(len(values), min(width, len(values)))
     with np.errstate(all="ignore"):
         means = np.add.reduceat(values, starts) / sizes
+        low = means.item(means.argmin())
+        span = means.item(means.argmax()) - low
+        if 0 < span < np.inf:  # then all are finite
+            return _picture((means - low) / span * len(BARS))
         finite = np.isfinite(means)
         low = means.min(where=finite, initial=np.inf)
         span = means.max(where=finite, initial=-np.inf) - low
         level = (means - low) / span * len(BARS) if 0 < span < np.inf else means * 0
-        heights = np.where(finite, np.minimum(level, len(BARS) - 1), len(BARS)).astype(np.uint8)
-    return heights.tobytes().decode("latin-1").translate(_PICTURE)
+        return _picture(np.where(finite, level, _GAP))
 
 
-_PICTURE = dict(enumerate((*BARS, GAP)))
-"""What stands for a height; for one above all of them, the gap."""
+def _picture(levels: Floats) -> str:
+    return levels.astype(np.uint8).tobytes().decode("latin-1").translate(_SIGNS)
+
+
+_SIGNS = dict(enumerate((*BARS, BARS[-1], GAP)))
+"""What stands for a level; the greatest of all is the upper end of the last bar."""
+_GAP = len(BARS) + 1
 
 
 @lru_cache(64)
