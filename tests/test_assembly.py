@@ -112,6 +112,24 @@ def test_a_shard_that_goes_on_where_the_last_ended_is_the_same_curve() -> None:
     assert view.series[0].values.tolist() == loss
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["t.log.10", "t.log.2", "t.log.1", "t.log"],
+        ["t.log.2023-01-02", "t.log.2023-01-10", "t.log.2023-02-01", "t.log"],
+    ],
+)
+def test_the_parts_of_a_log_that_was_rotated_are_one_curve(names: list[str]) -> None:
+    loss = falling(40)
+    parts = [
+        reading(f"r/{name}", column("loss", loss[10 * i : 10 * i + 10], range(10 * i, 10 * i + 10)))
+        for i, name in enumerate(names)
+    ]
+    view = assemble("r", sorted(parts, key=lambda one: one.artifact.path))
+    assert shape(view) == [[("loss", 40, 0, 39)]]
+    assert view.series[0].values.tolist() == loss
+
+
 def test_a_shard_that_resumes_earlier_replaces_what_it_redid() -> None:
     loss = falling(40)
     view = assemble(

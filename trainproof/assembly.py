@@ -6,6 +6,7 @@ two executions into one curve invents divergences; judging one execution twice i
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from .carried import without_repeats
 from .counting import Clock, Course, Fall, cadence, countable, course, falls, meanings
 from .model.artifact import Artifact, Kind
+from .model.compression import bare
 from .model.data import (
     FACTS,
     Attempt,
@@ -185,10 +187,20 @@ def _facts(readings: Sequence[Reading]) -> Facts:
     return known.over(Facts(**agreed))
 
 
-def _began(reading: Reading) -> tuple[float, str]:
-    """Artifacts in the order in which they were begun, as far as they record a clock."""
-    walls = [c.walls[0] for c in reading.columns if c.walls is not None and len(c)]
-    return (float(min(walls)) if walls else 0.0, reading.artifact.path)
+_ROTATED = re.compile(r"(?P<log>.+\.\w+)\.(?:\d{1,3}|\d{4}-\d\d-\d\d.*)", re.DOTALL)
+"""``train.log.2`` and ``train.log.2023-01-31``: parts of ``train.log``, older or newer ones."""
+
+
+def _began(reading: Reading) -> tuple[float, str, int, str]:
+    """Artifacts in the order in which they were begun, as far as they record a clock; of the parts
+    of one log, by their steps."""
+    filled = [one for one in reading.columns if len(one)]
+    walls = [one.walls[0] for one in filled if one.walls is not None]
+    path = reading.artifact.path
+    rotated = _ROTATED.fullmatch(bare(path))
+    log = bare(path) if rotated is None else rotated["log"]
+    first = min((int(one.steps[0]) for one in filled), default=0)
+    return (float(min(walls)) if walls else 0.0, log, first, path)
 
 
 # --- meaning -------------------------------------------------------------------------------

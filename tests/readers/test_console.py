@@ -668,6 +668,14 @@ def test_crash_before_the_first_record() -> None:
     ]
 
 
+def test_a_training_that_raised_at_its_end_did_not_finish() -> None:
+    steps = "".join(f"step {i} loss {3 / i}\n" for i in range(1, 4))
+    error = "Traceback (most recent call last):\n  ...\ntorch.cuda.OutOfMemoryError: 2 GiB\n"
+    assert read(ConsoleText(), "t.log", (steps + error).encode()).facts.finished is False
+    resumed = steps + error + steps
+    assert read(ConsoleText(), "t.log", resumed.encode()).facts.finished is None
+
+
 def test_one_record_is_no_series() -> None:
     assert content("step 1 loss 0.5\n") is Content.SUMMARY_ONLY
 

@@ -465,6 +465,7 @@ class Log(msgspec.Struct):
             steps_per_epoch=clock.per_epoch,
             last_step=clock.last_step,
             last_epoch=clock.last_epoch if clock.last_epoch is not None else self._epoch,
+            finished=False if self.crash.error else None,
         )
 
 
