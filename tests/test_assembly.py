@@ -130,6 +130,23 @@ def test_the_parts_of_a_log_that_was_rotated_are_one_curve(names: list[str]) -> 
     assert view.series[0].values.tolist() == loss
 
 
+def test_a_constant_of_two_shards_is_in_both() -> None:
+    loss, rate = falling(40), [1e-3] * 20
+    view = assemble(
+        "r",
+        [
+            reading(
+                f"r/{i}", *(column(tag, values, steps, wall=1e9 * i) for tag, values in members)
+            )
+            for i, steps, members in (
+                (1, range(20), (("loss", loss[:20]), ("lr", rate))),
+                (2, range(20, 40), (("loss", loss[20:]), ("lr", rate))),
+            )
+        ],
+    )
+    assert shape(view) == [[("loss", 40, 0, 39), ("lr", 40, 0, 39)]]
+
+
 def test_a_shard_that_resumes_earlier_replaces_what_it_redid() -> None:
     loss = falling(40)
     view = assemble(
