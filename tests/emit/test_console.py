@@ -78,6 +78,14 @@ def test_quiet_is_the_runs_that_did_not_pass_and_the_exit_code() -> None:
     assert text(NIGHT, width=70, quiet=True) == QUIET
 
 
+def test_quiet_names_what_could_not_be_read() -> None:
+    missing = Problem("io", "nowhere", "No such file or directory", fatal=True)
+    assert text(report(problems=(missing,)), quiet=True).splitlines()[1:3] == [
+        "",
+        "  ! 'nowhere' could not be read: io (No such file or directory).",
+    ]
+
+
 def test_verbose_tells_info_findings_too() -> None:
     told = text(NIGHT, verbose=True)
     assert "  INFO TP-THROUGHPUT  2 steps per second.\n       20 in 10 s.\n" in told

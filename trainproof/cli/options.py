@@ -111,7 +111,7 @@ class Options(msgspec.Struct, frozen=True):
     config: Annotated[
         Path | None, typer.Option("--config", metavar="FILE", help="Settings file.")
     ] = None
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only findings.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only what is not PASS.")] = False
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="All rules, all files.")] = False
     progress: Annotated[
         bool, typer.Option("--progress/--no-progress", help="Progress bar on a terminal.")

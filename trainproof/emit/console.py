@@ -51,13 +51,16 @@ def summary(
 ) -> bytes:
     """One line for each run, worst first; the findings; what was not checked; the exit code.
 
-    ``quiet``: the runs that are not PASS, and the exit code. ``verbose``: nothing is capped,
+    ``quiet``: the runs that are not PASS, what could not be read at all, and the exit code.
+    ``verbose``: nothing is capped,
     and INFO findings are told. ``ascii``: for terminals without UTF-8.
     """
     style = Style(color, width, ascii)
     lines = list(_header(style, report))
     lines += _runs(style, report, verbose, quiet)
-    if not quiet:
+    if quiet:
+        lines += _unread(style, report)
+    else:
         lines += _findings(style, report, verbose)
         lines += _not_checked(style, report, verbose)
         lines += blemishes(style, _all_problems(report), every=verbose)
@@ -185,6 +188,14 @@ def _not_checked(style: Style, report: Report, verbose: bool) -> Iterator[str]:
     for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
         which = f"{plural(len(rules[reason]), 'rule')} in {plural(subjects[reason], what)}"
         yield from style.wrap(f"{count:>7,}  {reason} ({which})", "  ", " " * 11)
+
+
+def _unread(style: Style, report: Report) -> Iterator[str]:
+    """What no run is about that could be named."""
+    for place, hole in enumerate(holes_at_large(report)):
+        if place == 0:
+            yield ""
+        yield from style.wrap(f"! {hole.sentence()}", "  ", "    ")
 
 
 def _all_problems(report: Report) -> Iterator[tuple[str, Problem]]:
