@@ -171,6 +171,14 @@ def evaluations() -> Records:
             yield from steady([step], ["eval/loss", "eval/acc"])
 
 
+def a_tag_of_both() -> Records:
+    """As transformers does it: the epoch goes with training and with evaluation."""
+    for step in range(128, 900):
+        yield from steady([step], ["loss", "grad_norm", "lr", "epoch"])
+        if step % 10 == 9:
+            yield from steady([step], ["eval_loss", "eval_runtime", "eval_acc", "epoch"])
+
+
 def odd_floats() -> Records:
     """NaNs of all kinds, infinities, denormals: bits, not values, are compared."""
     odd = [b"\1\0\x80\x7f", b"\1\0\xc0\xff", b"\0\0\x80\xff", b"\0\0\0\x80", b"\1\0\0\0"]
@@ -181,7 +189,7 @@ def odd_floats() -> Records:
 PERIODIC = [
     a_tag, steps_of_one_byte, steps_that_repeat, steps_that_go_back, no_steps,
     steps_of_seven_bytes, many_tags, tensors, a_tag_twice, steps_of_two_widths, evaluations,
-    odd_floats,
+    a_tag_of_both, odd_floats,
 ]  # fmt: skip
 
 

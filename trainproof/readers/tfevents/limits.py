@@ -32,6 +32,6 @@ class Tuning(msgspec.Struct, frozen=True):
     block: int = 4 << 20
     small: int = 1 << 20
     large: int = 4 << 20
-    patience: int = 1 << 16
+    patience: int = 1 << 15
     hopeless: int = 1024
     dense: int = 4096

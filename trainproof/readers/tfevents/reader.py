@@ -93,10 +93,8 @@ class TfEvents:
         if size < tuning.small:
             return Repeating(records)
         templates = Templates(self._limits)
-        leaps: Leaps
-        if size < tuning.large:
-            leaps = Repeating(records, tuning.patience)
-        else:
+        leaps: Leaps = Repeating(records, tuning.patience)
+        if size >= tuning.large:
             leaps = Periodic(points, records, templates, tuning)
         return InBulk(leaps, Scattered(points, records, templates, self._limits, tuning))
 

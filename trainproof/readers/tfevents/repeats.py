@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from bisect import bisect_right
 from functools import lru_cache
 from itertools import accumulate, chain
 from typing import Any
@@ -48,6 +49,8 @@ _LOOK, _TRY, _FIT = 64, 16, 768
 _SHARE, _ALLOWANCE = 32, 12 << 10
 """What these may waste: one byte for so many that are decoded, those to come next included. A
 file that nearly repeats costs hardly more than one that does not."""
+_LEAP = 10 << 10
+"""Bytes that a leap must bring to be as fast as decoding by shapes."""
 _FIRST_BLOCK = 1 << 14
 _BLOCK = 1 << 18
 """Bytes compared at a time: few at first, never more than a processor's cache holds."""
@@ -59,13 +62,16 @@ class Repeating:
     """Decodes by leaps over whole periods, and record by record where there is none."""
 
     def __init__(self, records: RecordDecoder, patience: int = sys.maxsize) -> None:
-        """``patience``: bytes decoded singly, without a leap, after which ``advance`` gives up."""
+        """``patience``: bytes that may be decoded singly, beyond those that leaps save, before
+        ``advance`` gives up."""
         self._records = records
         self._patience = self._left = patience
         self._wait = _STRIDE
         """Bytes from the next record to the next look for a period."""
         self._debt = -_ALLOWANCE
         """Bytes that must be decoded before more may be wasted."""
+        self._again = False
+        """Whether the next look follows from one in vain."""
         self.gave_up = False
         """Whether the last ``advance`` stopped because leaps do not pay in this data."""
 
@@ -97,13 +103,18 @@ class Repeating:
             return at
         size, cost = _distance(data, at, first)
         members = self._members(data, at, size)
-        end = Period(data, at, members).leap() if members else at
+        period = Period(data, at, members) if members else None
+        end = period.leap() if period else at
         if end > at:
-            self._left = self._patience
+            self._left = min(self._left + end - at - _LEAP, self._patience)
             self._pay(end - at)
-        else:
-            self._debt += _SHARE * (cost + (size + _FIT if size else 0))
-            self._wait = max(_STRIDE, self._debt)
+            return end
+        self._debt += _SHARE * (cost + (size + _FIT if size else 0))
+        self._wait = max(_STRIDE, self._debt)
+        self._again = not self._again and period is not None and period.odd_at > 0
+        if period and self._again:
+            # The true period is longer, and shows itself at once from what is rarer in it.
+            self._wait = period.odd_at
         return end
 
     def _pay(self, decoded: int) -> None:
@@ -155,6 +166,8 @@ class Period:
         self._data, self._at = data, at
         self._members = members
         *self._starts, self._size = accumulate([one.size for one in members], initial=0)
+        self.odd_at = 0
+        """The offset of the first record that is another one in the row behind the last."""
 
     def leap(self) -> int:
         """Add the points of all these rows up to a wrong checksum, unless they are few.
@@ -182,7 +195,9 @@ class Period:
             start = self._at + done * self._size
             same = np.ndarray((block, self._size), np.uint8, self._data, start) & mask == fixed
             if not same.all():
-                return done + int(same.argmin()) // self._size
+                row, offset = divmod(int(same.argmin()), self._size)
+                self.odd_at = self._starts[bisect_right(self._starts, offset) - 1]
+                return done + row
             done += block
             block = min(4 * block, max(_BLOCK // self._size, 1))
         return done
