@@ -143,6 +143,12 @@ def test_a_list_of_paths_may_have_the_line_ends_of_windows(runs: Path) -> None:
     assert len(json.loads(done.stdout)["reports"]) == 2
 
 
+def test_a_column_that_is_mapped_and_not_there_is_told(runs: Path) -> None:
+    done = run("audit", runs / "good", "--map", "loss=loss", "--map", "lr=rate")
+    assert done.returncode == 0
+    assert done.stderr == "trainproof: --map lr=rate: no column of that name was read\n"
+
+
 def test_doctor_judges_the_working_directory_by_default(runs: Path) -> None:
     done = run("doctor", cwd=runs)
     assert done.returncode == 1

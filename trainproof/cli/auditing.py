@@ -77,6 +77,8 @@ def run(paths: tuple[str, ...], options: Options, text: Text, audit: Audit = api
         fail(str(error))
     report = _audited(config, options, audit)
     _say(outputs, text(report, options, config.fail_on))
+    for item in _unmet(options, report):
+        sys.stderr.write(f"trainproof: --map {item}: no column of that name was read\n")
     try:
         deliver_reports(outputs, report, config.fail_on)
     except ConfigError as error:
@@ -108,6 +110,15 @@ def _listed(paths: tuple[str, ...]) -> tuple[str, ...]:
     if not read:
         raise ConfigError("no paths on the standard input")
     return tuple(p for path in paths for p in (read if path == STDOUT else [path]))
+
+
+def _unmet(options: Options, report: Report) -> list[str]:
+    """What --map gives a role to and no run holds: a slip of the pen, mostly."""
+    if not options.map:
+        return []
+    names = {series.name for run in report.reports for series in run.series}
+    known = names | {name.rpartition("/")[2] for name in names}
+    return [item for item in options.map if item.partition("=")[2] not in known]
 
 
 def _say(outputs: dict[str, str], text: bytes) -> None:
