@@ -12,7 +12,8 @@ with that of ours, bit for bit (0.22 has no wall times, so only its points are c
 The files are made in a temporary folder from fixed seeds: ``simple`` a million simple values of
 20 tags; ``tensors`` the same as Keras writes them; ``cadence`` 5 tags each step, 10 more each
 100, one each 1000; ``shuffled`` no order at all; ``values`` 20 values an event; ``bytes``
-40,000 scalars among 126 MB of histograms and images; ``short`` 300 events, read 200 times.
+40,000 scalars among 126 MB of histograms and images; ``middle`` 40,000 events of ``cadence``;
+``short`` 300 events of ``simple`` and ``few`` 300 of 3 tags, each read 200 times.
 """
 
 from __future__ import annotations
@@ -122,6 +123,13 @@ def simple_values(write: Callable[..., bytes] = scalar) -> Iterator[bytes]:
             yield write(tag, draw(), step, WALL + step / 4 + i / 1000)
 
 
+def few_tags() -> Iterator[bytes]:
+    draw = random.Random(4).random
+    for step in range(1, 10**9):
+        for tag in ("train/loss", "train/grad_norm", "train/learning_rate"):
+            yield scalar(tag, draw(), step, WALL + step / 4)
+
+
 def tensors() -> Iterator[bytes]:
     return simple_values(scalar2)
 
@@ -177,7 +185,9 @@ FILES = {
     "shuffled": File(shuffled, 1_000_000),
     "values": File(many_values, 50_000),
     "bytes": File(histograms_and_images, 44_200),
+    "middle": File(cadence, 40_000),
     "short": File(simple_values, 300, times=200),
+    "few": File(few_tags, 300, times=200),
 }
 
 
