@@ -405,19 +405,9 @@ def test_of_two_states_of_a_training_the_later_one_is_believed() -> None:
         assert facts == Facts(last_step=20, best_metric=0.5, max_epochs=3.0)
 
 
-@pytest.mark.parametrize(
-    ("tags", "regime"),
-    [
-        (["loss", "eval_loss"], Regime.SUPERVISED),
-        (["loss", "reward", "kl"], Regime.REINFORCEMENT),
-        (["loss", "rewards/chosen", "rewards/margins"], Regime.PREFERENCE),
-        (["loss_gen", "loss_disc"], Regime.ADVERSARIAL),
-        (["G_loss", "D_loss"], Regime.ADVERSARIAL),
-    ],
-)
-def test_the_columns_show_the_regime(tags: list[str], regime: Regime) -> None:
-    view = assemble("r", [reading("r/log", *(column(tag, [2.0, 1.0, 1.5]) for tag in tags))])
-    assert view.regime is regime
+def test_the_columns_show_the_regime() -> None:
+    losses = (column(tag, [2.0, 1.0, 1.5]) for tag in ("loss_gen", "loss_disc"))
+    assert assemble("r", [reading("r/log", *losses)]).regime is Regime.ADVERSARIAL
 
 
 def test_a_column_can_be_given_a_role() -> None:

@@ -33,7 +33,6 @@ from .model.data import (
     Identity,
     Ints,
     NotJudgeable,
-    Regime,
     Rewind,
     Role,
     RunView,
@@ -51,6 +50,7 @@ from .readers.split_files import (
     split_file,
     stem_of,
 )
+from .regimes import regime_of
 from .rules.statistics import median, noise
 
 T = TypeVar("T", bound=np.generic)
@@ -130,7 +130,7 @@ def assemble(
     attempts = _attempts(_without_copies(pieces), rewinds)
     facts = _facts(readings)
     faults = (*known_faults, *(fault for reading in readings for fault in reading.faults))
-    regime = facts.regime or _regime(one for attempt in attempts for one in attempt.series)
+    regime = facts.regime or regime_of(one for attempt in attempts for one in attempt.series)
     return RunView(id, attempts, facts, faults, tuple(rewinds), regime)
 
 
@@ -763,18 +763,3 @@ def _concatenated(arrays: Sequence[NDArray[T] | None]) -> NDArray[T] | None:
 def _end(attempt: Attempt) -> int:
     losses = [s for s in attempt.series if s.role is Role.LOSS] or list(attempt.series)
     return max((int(s.steps[-1]) for s in losses), default=0)
-
-
-# --- regime -----------------------------------------------------------------------------------
-
-
-def _regime(series: Iterable[Series]) -> Regime:
-    """The kind of training that the logged columns show."""
-    members = list(series)
-    if any(s.role is Role.REWARD for s in members):
-        preference = any(s.tag.removesuffix("s").endswith("margin") for s in members)
-        return Regime.PREFERENCE if preference else Regime.REINFORCEMENT
-    words = {s.identity.component or "" for s in members if s.role is Role.LOSS}
-    if any(w.startswith("gen") for w in words) and any(w.startswith("disc") for w in words):
-        return Regime.ADVERSARIAL
-    return Regime.SUPERVISED
