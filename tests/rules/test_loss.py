@@ -558,7 +558,7 @@ def test_noise_that_could_hide_a_twentieth_is_not_checked() -> None:
 def test_quarters_that_exclude_a_fall_are_a_warning() -> None:
     cell = judge("TP-DEAD-RUN", view(loss(flat(200, cv=0.12))))
     assert level(cell) == (Level.WARN, "quarters")
-    assert prose(cell).message.startswith("loss ends no lower than it began: ")
+    assert prose(cell).message.startswith("loss does not end measurably below where it began: ")
     assert float(cell.hits[0].evidence.measured["excluded"]) < 0.08
 
 

@@ -816,8 +816,8 @@ def _kept(kept: Kept) -> dict[str, Value]:
     id="TP-DEAD-RUN",
     title="The loss did not fall",
     level=Level.FAIL,
-    message="{series} ends where it began: {first:.4g} over the first part of the log, {last:.4g}"
-    " over the last.",
+    message="{series} does not end measurably below where it began: {first:.4g} over the first part"
+    " of the log, {last:.4g} over the last.",
     evidence="Over {points} points its level changed by {change:+.3g}; a fall of {visible:.3g}"
     " would have shown ({margin:.2g} of the level). Mann-Kendall p of a fall: {p_fall:.2g};"
     " Theil-Sen slope {slope:.3g} per 1,000 steps.",
@@ -856,22 +856,23 @@ def _kept(kept: Kept) -> dict[str, Value]:
         ),
         "contradicted": Variant(
             Level.WARN,
-            "{series} ends where it began ({first:.4g}, {last:.4g}), while {other} improved.",
+            "{series} does not end measurably below where it began ({first:.4g}, {last:.4g}), while"
+            " {other} improved.",
             "Over {points} points its level changed by {change:+.3g}; a fall of {visible:.3g}"
             " would have shown. {other} of the same execution improved beyond doubt.",
         ),
         "quarters": Variant(
             Level.WARN,
-            "{series} ends no lower than it began: {quarter:.4g} over the first quarter of the log,"
-            " {last_quarter:.4g} over the last.",
+            "{series} does not end measurably below where it began: {quarter:.4g} over the first"
+            " quarter of the log, {last_quarter:.4g} over the last.",
             "Medians of quarters of {points} values: a fall of more than {excluded:.1%} of the"
             " level is excluded by two standard errors (limit {most:.0%}). Mann-Kendall p of a"
             " fall: {p_fall:.2g}; no other series shows progress.",
         ),
         "held-out-only": Variant(
             Level.WARN,
-            "{series}, the only loss logged, is held out and ends where it began: {first:.4g},"
-            " {last:.4g}.",
+            "{series}, the only loss logged, is held out and does not end measurably below where it"
+            " began: {first:.4g}, {last:.4g}.",
             "Over {points} points its level changed by {change:+.3g}; a fall of {visible:.3g}"
             " would have shown. Mann-Kendall p of a fall: {p_fall:.2g}.",
         ),
