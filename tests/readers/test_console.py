@@ -676,6 +676,12 @@ def test_a_training_that_raised_at_its_end_did_not_finish() -> None:
     assert read(ConsoleText(), "t.log", resumed.encode()).facts.finished is None
 
 
+def test_a_table_with_tabs_keeps_its_names() -> None:
+    table = "epoch\tloss\tval_loss\n" + "".join(f"{i}\t{3 / i}\t{4 / i}\n" for i in range(1, 9))
+    assert not ConsoleText().claims("log.tsv", table.encode())
+    assert ConsoleText().claims("train.csv", b"step 1 loss 0.5\nstep 2 loss 0.4\nstep 3 loss 0.3\n")
+
+
 def test_one_record_is_no_series() -> None:
     assert content("step 1 loss 0.5\n") is Content.SUMMARY_ONLY
 

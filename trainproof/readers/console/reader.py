@@ -26,6 +26,9 @@ from .tables import Tables
 LOGS = frozenset({"log", "out", "err"})
 """Suffixes of what a console printed, whatever it is."""
 
+TABLES = frozenset({"csv", "tsv"})
+"""Suffixes of tables, which may have a bar or a tab between their cells."""
+
 MAYBE = frozenset({"txt", ""})
 """Suffixes of anything, console text among it."""
 
@@ -52,6 +55,8 @@ class ConsoleText:
         if not text.strip() or 20 * len(_CONTROL.findall(text)) > len(text):
             return False
         suffix = _suffix(path)
+        if suffix in TABLES and Delimited().claims(path, head):
+            return False  # its names are kept as they stand there
         records = _records(text, whole=len(head) < HEAD)
         if suffix in LOGS | MAYBE and records >= 1 + (suffix in MAYBE and len(head) < HEAD):
             return True
