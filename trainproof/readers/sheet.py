@@ -340,7 +340,7 @@ class Sheet(msgspec.Struct):
 
     def _steps(self, options: Options) -> tuple[Ints, Axis]:
         for name, axis in self._axes(options):
-            counts = _integers(_filled(self.scattered(name)))
+            counts = _counts(self.scattered(name))
             if counts is None or self._stands_still(name, axis, counts, options):
                 continue
             return (self._unrolled(counts, options) if axis is Axis.STEP else counts), axis
@@ -352,7 +352,8 @@ class Sheet(msgspec.Struct):
         if axis is Axis.EPOCH:
             return self._many_per_epoch(counts)
         told = name in (options.tag_for(Role.STEP), options.tag_for(Role.EPOCH))
-        return not told and len(counts) > 2 and bool(counts.min() == counts.max())
+        still = len(counts) > 2 and counts[0] == counts[-1] and counts.min() == counts.max()
+        return not told and bool(still)
 
     def _axes(self, options: Options) -> Iterator[tuple[str, Axis]]:
         """Candidates, best first: what the caller named, then by the table of names."""
@@ -503,6 +504,12 @@ def _merged(groups: Sequence[_Group], name: str) -> tuple[Ints, Floats]:
     rows = np.concatenate(parts)
     order = np.argsort(rows, kind="stable")
     return rows[order], np.concatenate(values)[order]
+
+
+def _counts(values: Floats) -> Ints | None:
+    """The values as int64, missing ones filled in; None where they are no counts."""
+    counts = _integers(values)
+    return _integers(_filled(values)) if counts is None else counts
 
 
 def _filled(values: Floats) -> Floats:

@@ -10,6 +10,7 @@ import codecs
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import BinaryIO
 
 import msgspec
@@ -80,12 +81,17 @@ def decode_head(head: bytes) -> str:
 
     Bytes that are no text stay visible as ``\\xNN``.
     """
-    decoder = codecs.getincrementaldecoder(encoding_of(head))("backslashreplace")
-    text = decoder.decode(head).removeprefix("\ufeff")
-    return _with_newlines(text)
+    encoding = encoding_of(head)
+    if encoding == "utf-8":
+        text, _ = codecs.utf_8_decode(head, "backslashreplace")
+    else:
+        text = codecs.getincrementaldecoder(encoding)("backslashreplace").decode(head)
+    return _with_newlines(text.removeprefix("\ufeff"))
 
 
 def _with_newlines(text: str) -> str:
+    if "\r" not in text:
+        return text
     text = text.replace("\r\r\n", "\n").replace("\r\n", "\n")
     return text if "\n" in text else text.replace("\r", "\n")
 
@@ -185,7 +191,7 @@ class TextSource:
         encoding = encoding_of(first[:4096])
         lone_cr = b"\n" not in first and b"\r" in first
         held = b""
-        for data in _transcoded(_chain(first, chunks), encoding):
+        for data in _transcoded(chain((first,), chunks), encoding):
             body, held = _hold_cr(held + data)
             yield _unified(body, lone_cr)
         if held:
@@ -224,15 +230,11 @@ def read_document(chunks: Iterable[bytes], faults: FaultLog, limit: int) -> byte
     return b"".join(parts)
 
 
-def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
-
-
 def _transcoded(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
-    if encoding == "utf-8":
-        yield from chunks
-        return
+    return chunks if encoding == "utf-8" else _decoded(chunks, encoding)
+
+
+def _decoded(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
     if encoding == "utf-8-sig":
         yield next(chunks).removeprefix(codecs.BOM_UTF8)
         yield from chunks
@@ -261,12 +263,13 @@ def _unified(data: bytes, lone_cr: bool) -> bytes:
 
 def _without_nul(chunks: Iterator[bytes], faults: FaultLog) -> Iterator[bytes]:
     """NUL bytes are what a file system leaves behind when a machine dies while writing."""
-    line, told = 1, False
+    line, told, before = 1, False, b""
     for data in chunks:
+        line += before.count(b"\n")
         at = data.find(0)
         if at >= 0 and not told:
             where = line + data.count(b"\n", 0, at)
             faults.add(FaultCode.CORRUPT, "NUL bytes are left out", where)
             told = True
-        line += data.count(b"\n")
+        before = b"" if told else data
         yield data.replace(b"\0", b"") if at >= 0 else data
