@@ -333,3 +333,9 @@ def test_the_second_tutorial_of_pytorch_ends_an_epoch_with_both_losses() -> None
     assert got.values("train LOSS") == [2.5, 1.25, 2.5 / 3]
     assert got.values("valid LOSS") == [2.75, 1.375, 2.75 / 3]
     assert got.values("loss") == [3, 2.5, 1.5, 1.25, 1, 2.5 / 3]
+
+
+def test_keras_gan_begins_with_the_step() -> None:
+    got = readout(*(f"{i} [D loss: 0.6{i}, acc.: 6{i}.25%] [G loss: 1.1{i}]" for i in range(1, 5)))
+    assert points(got, "D loss") == [(1, 0.61), (2, 0.62), (3, 0.63), (4, 0.64)]
+    assert points(got, "G loss") == [(1, 1.11), (2, 1.12), (3, 1.13), (4, 1.14)]

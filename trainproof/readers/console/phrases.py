@@ -131,6 +131,7 @@ PHRASES = (
     Phrase(
         "logging_writer.py:", re.compile(r"(logging_writer\.py:\d+\]) \[(\d+)\] "), r"\1 step: \2, "
     ),
+    Phrase(" [D loss: ", re.compile(r"^\s*(\d+) (?=\[D loss: )"), r"step: \1 "),  # Keras-GAN
     Phrase("LOSS train ", _LOSSES, r"train LOSS \1 valid LOSS "),  # PyTorch's second tutorial
     Phrase(" after ", _AT, r"\g<where> \g<count>, \g<what>: "),
     Phrase(" at ", _AT, r"\g<where> \g<count>, \g<what>: "),
