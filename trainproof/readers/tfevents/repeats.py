@@ -34,8 +34,6 @@ _WALL = HEADER + WALL_AT
 _STEP = HEADER + STEP_AT
 _DOUBLE, _FLOAT = 8, 4
 
-_STRIDE = 512
-"""Bytes decoded singly between two looks for a period, at the least."""
 _LASTS, _ROWS = 6144, 4
 """Over so many bytes and then so many rows a period must last, or arrays bring nothing."""
 _WORTHWHILE, _PER_MEMBER = 128, 4
@@ -44,18 +42,47 @@ _SPAN = 1 << 14
 """Bytes of the longest period."""
 _CANDIDATES = 16
 """Distances tried in one look."""
-_LOOK, _TRY, _FIT = 64, 16, 768
-"""Bytes decoded singly in the time of a look, of a distance tried, and of comparing rows."""
-_SHARE, _ALLOWANCE = 32, 12 << 10
-"""What these may waste: one byte for so many that are decoded, those to come next included. A
-file that nearly repeats costs hardly more than one that does not."""
-_LEAP = 10 << 10
-"""Bytes that a leap must bring to be as fast as decoding by shapes."""
 _FIRST_BLOCK = 1 << 14
 _BLOCK = 1 << 18
 """Bytes compared at a time: few at first, never more than a processor's cache holds."""
 _MOST = 1 << 16
 """Records of a leap, of 100 bytes of memory each meanwhile."""
+
+# What takes time, as the bytes that are decoded singly meanwhile, in records of the usual size.
+_USUAL = 48
+_LOOK, _TRY, _FIT = 64, 16, 768
+"""A look for a period, each distance tried in it, and comparing rows."""
+_SEARCH = 128
+"""Bytes that are searched in the time in which one is decoded."""
+_LEAP = 10 << 10
+"""What a leap takes besides, whatever it brings, as seen from decoding by shapes."""
+
+_STRIDE = 512
+"""Bytes decoded singly between two looks, at the least."""
+_SHARE, _ALLOWANCE = 32, 6 << 10
+"""Of so many bytes decoded, one may be wasted; that many decoded ones can be saved up."""
+
+
+class Budget:
+    """When to look for a period. What nearly repeats costs hardly more than what does not."""
+
+    def __init__(self) -> None:
+        self.wait = _STRIDE
+        """Bytes from the next record to the next look."""
+        self._debt = -_ALLOWANCE
+        """Bytes that have to be decoded for what was wasted."""
+
+    def decoded(self, count: int) -> None:
+        self.wait -= count
+        self._debt = max(self._debt - count, -_ALLOWANCE)
+
+    def leapt(self, count: int) -> None:
+        self.decoded(count)
+        self.wait = _STRIDE
+
+    def wasted(self, cost: int) -> None:
+        self._debt += _SHARE * cost
+        self.wait = max(_STRIDE, self._debt)
 
 
 class Repeating:
@@ -65,13 +92,10 @@ class Repeating:
         """``patience``: bytes that may be decoded singly, beyond those that leaps save, before
         ``advance`` gives up."""
         self._records = records
+        self._budget = Budget()
         self._patience = self._left = patience
-        self._wait = _STRIDE
-        """Bytes from the next record to the next look for a period."""
-        self._debt = -_ALLOWANCE
-        """Bytes that must be decoded before more may be wasted."""
         self._again = False
-        """Whether the next look follows from one in vain."""
+        """Whether the next look is from the record that broke a period."""
         self.gave_up = False
         """Whether the last ``advance`` stopped because leaps do not pay in this data."""
 
@@ -83,12 +107,12 @@ class Repeating:
         """
         self.gave_up = False
         while self._left > 0:
-            look_at = at + self._wait
-            stop = look_at if len(data) - look_at >= _LASTS else len(data)
+            stop = at + self._budget.wait
+            if len(data) - stop < _LASTS:
+                stop = len(data)
             after = self._records.advance(data, at, stop)
             self._left -= after - at
-            self._wait = look_at - after
-            self._pay(after - at)
+            self._budget.decoded(after - at)
             if after < stop or stop == len(data):
                 return after
             at = self._leap(data, after)
@@ -97,9 +121,9 @@ class Repeating:
 
     def _leap(self, data: bytes, at: int) -> int:
         """Take the whole periods from ``at`` on, if there are many; returns where they end."""
-        self._wait = _STRIDE
         first = self._records.known(data, at)
         if first is None:
+            self._budget.wasted(0)
             return at
         size, cost = _distance(data, at, first)
         members = self._members(data, at, size)
@@ -107,18 +131,15 @@ class Repeating:
         end = period.leap() if period else at
         if end > at:
             self._left = min(self._left + end - at - _LEAP, self._patience)
-            self._pay(end - at)
+            self._budget.leapt(end - at)
             return end
-        self._debt += _SHARE * (cost + (size + _FIT if size else 0))
-        self._wait = max(_STRIDE, self._debt)
+        cost += size + _FIT if size else 0
+        self._budget.wasted(cost * first.size // _USUAL)
         self._again = not self._again and period is not None and period.odd_at > 0
         if period and self._again:
             # The true period is longer, and shows itself at once from what is rarer in it.
-            self._wait = period.odd_at
-        return end
-
-    def _pay(self, decoded: int) -> None:
-        self._debt = max(self._debt - decoded, -_ALLOWANCE)
+            self._budget.wait = period.odd_at
+        return at
 
     def _members(self, data: bytes, at: int, size: int) -> list[Known]:
         """The records in these ``size`` bytes; none unless all are known and end just there."""
@@ -137,16 +158,18 @@ def _distance(data: bytes, at: int, first: Known) -> tuple[int, int]:
     """
     tag_at = _STEP + first.width
     tag = data[at + tag_at : at + first.float_at]
-    marks = (0, data[at : at + _WALL]), (tag_at, tag)
-    stop = at + min(_SPAN, (len(data) - at - _LASTS) // _ROWS)
-    place, cost = at, _LOOK
-    while cost < _LOOK + _CANDIDATES * _TRY:
-        place = data.find(tag, place + tag_at + 1, stop) - tag_at
+    head = data[at : at + _WALL]
+    span = min(_SPAN, (len(data) - at - _LASTS) // _ROWS)
+    place, cost = at, _LOOK + span // _SEARCH
+    if data.find(head, at + _LASTS, at + _LASTS + span) < 0:  # steps take more bytes there, say
+        return 0, cost
+    for _ in range(_CANDIDATES):
+        place = data.find(tag, place + tag_at + 1, at + span) - tag_at
         if place < at:
             break
-        if _comes_again(data, at, place - at, marks):
-            return place - at, cost
         cost += _TRY
+        if _comes_again(data, at, place - at, ((0, head), (tag_at, tag))):
+            return place - at, cost
     return 0, cost
 
 
