@@ -308,3 +308,8 @@ def test_reading_at_once_and_line_by_line_agree(rows: list[list[str]]) -> None:
 def test_damage_never_raises() -> None:
     survives(Delimited(), "metrics.csv", KERAS.encode() * 3)
     survives(Delimited(), "x.tsv", b'step\tloss\ttext\n1\t\t"a\tb"\n2\t1.0\t"c\nd"\n' * 5)
+
+
+def test_a_percentage_is_a_number() -> None:
+    out = got("step,loss,acc\n" + "".join(f"{i},{3 / i},{50 + i}.5%\n" for i in range(1, 5)))
+    assert out.values("acc") == [51.5, 52.5, 53.5, 54.5]

@@ -110,6 +110,11 @@ def test_nesting_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
+        ("50.3%", 50.3),
+        (" 50 % ", 50.0),
+        ("%", None),
+        ("5%%", None),
+        ("x%", None),
         ("1.5", 1.5),
         ("inf", math.inf),
         (" 3 ", 3.0),

@@ -80,7 +80,8 @@ Row = Mapping[str, Any]
 
 
 def number(value: object) -> float | None:
-    """The number that a JSON value or a text is, ``nan`` and ``inf`` included; else None."""
+    """The number that a JSON value or a text is, ``nan``, ``inf`` and ``50.3%`` included; else
+    None."""
     if isinstance(value, str):
         if "_" in value:  # "1_000" is a number for Python only
             return None
@@ -89,7 +90,9 @@ def number(value: object) -> float | None:
     try:
         return float(value)
     except ValueError:
-        return None
+        text = str(value).rstrip()
+        share = text.removesuffix("%").rstrip()
+        return number(share) if share != text and share[-1:].isdigit() else None
     except OverflowError:
         return math.inf if isinstance(value, int) and value > 0 else -math.inf
 
