@@ -701,6 +701,32 @@ def test_ten_points_that_wander_down_give_no_grounds() -> None:
     assert skipped(judge("TP-DEAD-RUN", view(loss(wandering)))) is Skip.LOW_POWER
 
 
+# --- a loss that begins low ---------------------------------------------------------------------
+
+
+def filling(end: float = 9.0, *, start: float = 6.0, count: int = 60) -> Floats:
+    """A queue of negatives fills: the loss rises within a few rows, and then falls slowly."""
+    rows = np.arange(count)
+    falls = np.linspace(9.6, end, count)
+    return falls - (9.6 - start) * np.exp(-rows / 6) + 0.05 * noise(count)
+
+
+@pytest.mark.parametrize("rule", ["TP-DIVERGE", "TP-DEAD-RUN"])
+def test_a_loss_that_begins_low_and_falls_since_is_a_warning(rule: str) -> None:
+    cell = judge(rule, view(loss(filling())))
+    assert level(cell) == (Level.WARN, "falling-since")
+    assert 9.0 < float(measured(cell)["half"]) < 9.6
+
+
+@pytest.mark.parametrize("rule", ["TP-DIVERGE", "TP-DEAD-RUN"])
+def test_one_that_stays_where_it_rose_to_fails(rule: str) -> None:
+    assert level(judge(rule, view(loss(filling(9.6))))) == (Level.FAIL, "")
+
+
+def test_a_start_of_a_quarter_is_no_filling_queue() -> None:
+    assert level(judge("TP-DIVERGE", view(loss(filling(start=0.5))))) == (Level.FAIL, "")
+
+
 # --- TP-LOSS-SPIKE -----------------------------------------------------------------------------
 
 

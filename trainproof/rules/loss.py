@@ -443,8 +443,16 @@ def _least_step(values: Floats) -> float:
         "other_end": "its last value",
         "lr": "the learning-rate series that restarts near the end",
         "setting": "a logged setting, at whose changes the loss rose",
+        "half": "level at the beginning of the second half of the log, a median",
     },
     variants={
+        "falling-since": Variant(
+            Level.WARN,
+            "{series} rose at its start, from {best:.4g} around step {best_step}, and ends at"
+            " {end:.4g}; over the second half of the log it falls.",
+            "It rose by {rise:.4g}, {errors:.3g} standard errors over {points} points, and fell"
+            " again from {half:.4g} beyond doubt.",
+        ),
         "part-at-best": Variant(
             Level.WARN,
             "{series} ended above the best level it had reached, {best:.4g} around step"
@@ -560,6 +568,9 @@ def _least_step(values: Floats) -> float:
             "A loss that rose at once has no level to return to but its first value: a warning"
             " where no block lies below it, one at twice of it and the last at 1.5 times, beyond"
             " four times the noise of one value: the first batch may be an easy one.",
+            "A rise from the first fiftieth of the rows, to less than four times the value there,"
+            " is a warning where the loss falls beyond doubt over the second half: a queue that"
+            " fills, or a weight that grows, makes a loss that begins too low.",
             "Clean only if the loss demonstrably fell and kept it.",
         ),
         references=(
@@ -610,11 +621,25 @@ def divergence(
         return Undecided({**measured, "lr": lr.tag})
     variant, other = _circumstance(loss, found, (*held_out, *metrics), beside)
     variant, other = _staged(loss, found, beside, (variant, other))
+    if not variant and _begins_low(loss, found) and (half := _falls_since(loss)) is not None:
+        variant, other = "falling-since", {"half": half}
     if not variant and found.share < share:
         variant = "partial"
     if not variant and not found.outran(least_errors):
         variant = "wandering"
     return Fired((Evidence(where(loss, found.best_at, -1), {**measured, **other}, variant),))
+
+
+def _begins_low(loss: Series, found: GiveBack) -> bool:
+    """Whether the least values are the first ones, and none is four times as great."""
+    early = found.best_at <= len(loss) // 50 and loss.split is Split.TRAIN
+    return early and 0 < float(loss.values.max()) < QUADRUPLED * found.best
+
+
+def _falls_since(loss: Series) -> float | None:
+    """The level at the beginning of the second half, where that falls beyond doubt."""
+    second = measure(loss.values[len(loss) // 2 :])
+    return second.first if fell(second) else None
 
 
 def _clear(loss: Series, seen: Profile, found: GiveBack, errors: float) -> bool:
@@ -844,8 +869,16 @@ def _kept(kept: Kept) -> dict[str, Value]:
         "excluded": "the greatest fall between them that two standard errors leave possible, over"
         " the level",
         "other": "another series of the same execution that improved",
+        "half": "level at the beginning of the second half of the log, a median",
     },
     variants={
+        "falling-since": Variant(
+            Level.WARN,
+            "{series} does not end below where it began ({first:.4g}, {last:.4g}), but falls over"
+            " the second half of the log.",
+            "Over {points} points its level changed by {change:+.3g}; from the middle of the log"
+            " on, where it is {half:.4g}, it falls beyond doubt.",
+        ),
         "no-progress": Variant(
             Level.WARN,
             "Over {points} rows, each with an evaluation, {series} did not fall beyond its scatter"
@@ -892,7 +925,8 @@ def _kept(kept: Kept) -> dict[str, Value]:
             " its level (a diffusion's) must end higher than it began.",
             "A log that does not show the start of the run is not judged, nor is a test of learning"
             " rates: one that grows a hundredfold by one factor, or up to 1 and more.",
-            "Another loss or metric of the same execution that improved makes it a warning.",
+            "Another loss or metric of the same execution that improved makes it a warning; so does"
+            " a loss that begins low, rises and falls beyond doubt over the second half.",
             "Preference tuning, reinforcement and adversarial training are out of scope: their"
             " losses need not fall.",
             "Clean only when a fall is established (p < 0.001, beyond three standard errors and"
@@ -955,6 +989,8 @@ def dead_run(
         variant, other = _alive(loss, held_out, siblings, metrics)
         if other is not None:
             measured["other"] = other.tag
+        elif not variant and fall < 0 and (half := _falls_since(loss)) is not None:
+            variant, measured["half"] = "falling-since", half
         return Fired((Evidence(where(loss), measured, variant),))
     if not well and _epochs_in_vain(loss, seen, held_out, metrics, epochs):
         return Fired((Evidence(where(loss), measured, "no-progress"),))
