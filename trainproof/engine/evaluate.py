@@ -52,8 +52,7 @@ def cell_of(rule: Rule, view: RunView, overrides: Mapping[str, Value]) -> Cell:
     if not places:
         return _nowhere(rule, view)
     applying = _Applying(rule, rule.thresholds(overrides))
-    checks = tuple([applying.to(place, unfit) for place, unfit in places])
-    return _cell(rule, checks, tuple(applying.hits))
+    return applying.cell(tuple([applying.to(place, unfit) for place, unfit in places]))
 
 
 def _places(rule: Rule, view: RunView) -> Sequence[tuple[Place, Missing | None]]:
@@ -74,51 +73,72 @@ def _nowhere(rule: Rule, view: RunView) -> Cell:
 
 
 class _Applying:
-    """A rule on its way through the places of a view, with what it found so far."""
+    """A rule on its way through the places of a view, with what it found and why it was not
+    applied so far."""
 
-    __slots__ = ("_rule", "_thresholds", "hits")
+    __slots__ = ("_hits", "_rule", "_skips", "_thresholds")
 
     def __init__(self, rule: Rule, thresholds: Mapping[str, Value]) -> None:
         self._rule, self._thresholds = rule, thresholds
-        self.hits: list[Hit] = []
+        self._hits: list[Hit] = []
+        self._skips: list[Skip] = []
 
     def to(self, place: Place, unfit: Missing | None) -> Application:
         if unfit is not None:
-            return _skipped(place, unfit.skip, unfit.detail)
+            return self._skipped(place, unfit.skip, unfit.detail)
         bound = []
         for need in self._rule.needs.values():
             got = need.bind(place)
             if isinstance(got, Missing):
-                return _skipped(place, got.skip, got.detail)
+                return self._skipped(place, got.skip, got.detail)
             bound.append(got)
         try:
             outcome = self._rule.check(*bound, **self._thresholds)
         except MemoryError:
-            return _skipped(place, Skip.WORKER_MEMORY, {})
+            return self._skipped(place, Skip.WORKER_MEMORY, {})
         except Exception as error:  # noqa: BLE001 - a rule's bug must not become a verdict
-            return _failed(place, f"{type(error).__name__}: {error}")
+            return self._failed(place, f"{type(error).__name__}: {error}")
         return self._recorded(place, outcome)
+
+    def cell(self, checks: tuple[Application, ...]) -> Cell:
+        """Fired if any application fired; else what failed; else clean if any is; else the skip."""
+        id, skips = self._rule.info.id, self._skips
+        if self._hits:
+            return Cell(id, State.FIRED, None, checks, tuple(self._hits))
+        broken = next((skip for skip in skips if skip in TOOL_FAULTS), None) if skips else None
+        if broken is None and len(skips) < len(checks):
+            return Cell(id, State.CLEAN, None, checks)
+        return Cell(id, State.NOT_CHECKED, broken or min(skips, key=_rank), checks)
 
     def _recorded(self, place: Place, outcome: object) -> Application:
         match outcome:
             case Clean(measured):
-                problem = self._rule.unknown(measured)
-                return _failed(place, problem) if problem else applied(place, State.CLEAN, measured)
+                if problem := self._rule.unknown(measured):
+                    return self._failed(place, problem)
+                return applied(place, State.CLEAN, measured)
             case Undecided(measured, skip):
-                problem = self._rule.unknown(measured)
-                return _failed(place, problem) if problem else _skipped(place, skip, measured)
+                if problem := self._rule.unknown(measured):
+                    return self._failed(place, problem)
+                return self._skipped(place, skip, measured)
             case Fired(evidence):
                 return self._fired(place, evidence)
             case _:
-                return _failed(place, f"returned {type(outcome).__name__}, not an Outcome")
+                return self._failed(place, f"returned {type(outcome).__name__}, not an Outcome")
 
     def _fired(self, place: Place, evidence: Sequence[Evidence]) -> Application:
         for item in evidence:
             if problem := self._rule.problem(item):
-                return _failed(place, problem)
+                return self._failed(place, problem)
         hits = [_hit(self._rule, place, item, self._thresholds) for item in evidence]
-        self.hits += hits
+        self._hits += hits
         return applied(place, State.FIRED, hits[0].evidence.measured)
+
+    def _failed(self, place: Place, why: str) -> Application:
+        return self._skipped(place, Skip.CHECKER_FAILED, {"error": why[:_ERROR_LENGTH]})
+
+    def _skipped(self, place: Place, skip: Skip, measured: Mapping[str, Value]) -> Application:
+        self._skips.append(skip)
+        return applied(place, State.NOT_CHECKED, measured, skip)
 
 
 def _plain(measured: Mapping[str, Value]) -> Mapping[str, Value]:
@@ -142,25 +162,6 @@ def _hit(rule: Rule, place: Place, evidence: Evidence, thresholds: Mapping[str, 
         level = Level.WARN
     plain = replace(evidence, measured=_plain(evidence.measured))
     return Hit(level, plain, thresholds, place.attempt.index, superseded)
-
-
-def _skipped(place: Place, skip: Skip, measured: Mapping[str, Value]) -> Application:
-    return applied(place, State.NOT_CHECKED, measured, skip)
-
-
-def _failed(place: Place, why: str) -> Application:
-    return _skipped(place, Skip.CHECKER_FAILED, {"error": why[:_ERROR_LENGTH]})
-
-
-def _cell(rule: Rule, checks: tuple[Application, ...], hits: tuple[Hit, ...]) -> Cell:
-    """Fired if any application fired; else what failed; else clean if any is; else the skip."""
-    if hits:
-        return Cell(rule.info.id, State.FIRED, None, checks, hits)
-    skips = [Skip(one.skip) for one in checks if one.skip is not None]
-    broken = next((skip for skip in skips if skip in TOOL_FAULTS), None) if skips else None
-    if broken is None and len(skips) < len(checks):
-        return Cell(rule.info.id, State.CLEAN, None, checks)
-    return Cell(rule.info.id, State.NOT_CHECKED, broken or min(skips, key=_rank), checks)
 
 
 _NEAREST = (Skip.UNDECIDED, Skip.LOW_POWER)
