@@ -111,6 +111,13 @@ def test_nesting_is_bounded() -> None:
     ("value", "expected"),
     [
         ("50.3%", 50.3),
+        ("tensor(0.5)", 0.5),
+        ("tensor([0.5], device='cuda:0', grad_fn=<DivBackward0>)", 0.5),
+        ("np.float32(0.5)", 0.5),
+        ("1.#INF", math.inf),
+        ("tensor(a)", None),
+        ("tensor(0.5) + 1", None),
+        ("max(0.5)", None),
         (" 50 % ", 50.0),
         ("%", None),
         ("5%%", None),
@@ -131,6 +138,13 @@ def test_nesting_is_bounded() -> None:
 )
 def test_what_is_a_number(value: object, expected: float | None) -> None:
     assert number(value) == expected
+
+
+@pytest.mark.parametrize("text", ["nan", "tensor(nan)", "1.#QNAN", "-1.#IND00", "-nan(ind)"])
+def test_what_is_not_a_number_is_one(text: str) -> None:
+    found = number(text)
+    assert found is not None
+    assert math.isnan(found)
 
 
 def test_a_step_that_no_integer_holds_does_not_place_points() -> None:

@@ -7,6 +7,7 @@ their columns; a million rows of five numbers take 56 MB. All limits are checked
 from __future__ import annotations
 
 import math
+import re
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -80,21 +81,42 @@ Row = Mapping[str, Any]
 
 
 def number(value: object) -> float | None:
-    """The number that a JSON value or a text is, ``nan``, ``inf`` and ``50.3%`` included; else
-    None."""
+    """The number that a JSON value or a text is, ``nan``, ``inf``, ``50.3%`` and ``tensor(0.5)``
+    included; else None."""
     if isinstance(value, str):
         if "_" in value:  # "1_000" is a number for Python only
-            return None
+            return _printed(value.strip())
     elif not isinstance(value, int | float):
         return None
     try:
         return float(value)
     except ValueError:
-        text = str(value).rstrip()
-        share = text.removesuffix("%").rstrip()
-        return number(share) if share != text and share[-1:].isdigit() else None
+        return _printed(str(value).strip())
     except OverflowError:
         return math.inf if isinstance(value, int) and value > 0 else -math.inf
+
+
+_WRAPPED = re.compile(
+    r"(?:tensor|Tensor|array|Array|(?:np|numpy)\.(?:float|int)\d+)\(\[?([^\s,()\[\]]{1,40})\]?(?:,.*)?\)",
+    re.DOTALL,
+)
+"""What ``str`` makes of a number that lies on a device, or in an array."""
+
+_MICROSOFT = re.compile(r"(-?)(?:1\.#(?:(INF)|QNAN|SNAN|IND)0*|nan\((?:ind|snan)\))")
+"""What Microsoft's runtimes print of a number that is none."""
+
+
+def _printed(text: str) -> float | None:
+    """The number in a text that is not one by itself."""
+    if text.endswith("%"):
+        share = text[:-1].rstrip()
+        return number(share) if share[-1:].isdigit() else None
+    if text.endswith(")") and (wrapped := _WRAPPED.fullmatch(text)):
+        return number(wrapped[1])
+    if found := _MICROSOFT.fullmatch(text):
+        sign = -1.0 if found[1] else 1.0
+        return sign * math.inf if found[2] else math.nan
+    return None
 
 
 class _Group(msgspec.Struct):
