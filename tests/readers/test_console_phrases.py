@@ -339,3 +339,9 @@ def test_keras_gan_begins_with_the_step() -> None:
     got = readout(*(f"{i} [D loss: 0.6{i}, acc.: 6{i}.25%] [G loss: 1.1{i}]" for i in range(1, 5)))
     assert points(got, "D loss") == [(1, 0.61), (2, 0.62), (3, 0.63), (4, 0.64)]
     assert points(got, "G loss") == [(1, 1.11), (2, 1.12), (3, 1.13), (4, 1.14)]
+
+
+def test_what_older_runtimes_of_windows_print_is_not_one() -> None:
+    got = readout("step 1 loss 1.5", "step 2 loss 1.#QNAN", "step 3 loss -1.#IND00, lr 1.#INF")
+    assert repr(got.values("loss")) == "[1.5, nan, nan]"
+    assert got.values("lr") == [float("inf")]

@@ -113,7 +113,15 @@ _BOTH = re.compile(
 
 _LOSSES = re.compile(rf"^LOSS train ({_VALUE}) valid (?={_VALUE})")
 
+_MICROSOFT = re.compile(r"1\.#(?:(?P<inf>INF)|QNAN|SNAN|IND)0*\b")
+
+
+def _microsoft(number: re.Match[str]) -> str:
+    return "inf" if number["inf"] else "nan"
+
+
 PHRASES = (
+    Phrase("1.#", _MICROSOFT, _microsoft),  # of what is no number, in older runtimes
     Phrase(":::MLLOG", re.compile(r"^.{0,80}?:::MLLOG (?P<event>\{.*\})\s*$"), _mlperf),
     Phrase("Up. ", re.compile(r"\bEp\. (\d+) : Up\. (\d+) :"), r"epoch: \1, step: \2,"),  # Marian
     Phrase(
