@@ -298,8 +298,8 @@ def _only_last(mask: Mask, count: int) -> Mask:
     level=Level.FAIL,
     message="{series} does not change any more from step {first_step} on.",
     evidence="The last {frozen} of {points} logged values hold {distinct} distinct value(s)"
-    " (at least {rows} rows count); before that one row scattered by {before:.3g}, and the least"
-    " change that its digits can show is {quantum:.3g}.",
+    " (at least {rows} rows count); before that one row scattered by {before:.3g}, against"
+    " {quantum:.3g}, the unit of its digits or the least difference between two rows.",
     needs={"loss": Each((Role.LOSS,), Split.TRAIN, points=20, which=Which.PRINCIPAL)},
     measures={
         "points": "values logged",
