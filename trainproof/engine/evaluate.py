@@ -89,7 +89,7 @@ class _Applying:
         bound = []
         for need in self._rule.needs.values():
             got = need.bind(place)
-            if isinstance(got, Missing):
+            if type(got) is Missing:
                 return self._skipped(place, got.skip, got.detail)
             bound.append(got)
         try:

@@ -66,7 +66,7 @@ def spell_values(values: Mapping[str, Any]) -> dict[str, Value]:
     for name, value in values.items():
         kind = type(value)
         if kind is float:
-            spelled[name] = spell(value)
+            spelled[name] = value if isfinite(value) else spell(value)
         elif kind is str:
             spelled[name] = printable(value)
         else:
