@@ -138,6 +138,11 @@ def test_paths_can_come_on_stdin(runs: Path) -> None:
     assert run("audit", "-", stdin="").returncode == 2
 
 
+def test_a_path_that_is_named_twice_is_judged_once(runs: Path) -> None:
+    done = run("audit", "good", "bad", "good/", "./bad", "--json", "-", cwd=runs)
+    assert [one["root"] for one in json.loads(done.stdout)["reports"]] == ["good", "bad"]
+
+
 def test_a_list_of_paths_may_have_the_line_ends_of_windows(runs: Path) -> None:
     done = run("audit", "-", "--json", "-", stdin=f"{runs / 'good'}\r\n{runs / 'bad'}\r\n")
     assert len(json.loads(done.stdout)["reports"]) == 2

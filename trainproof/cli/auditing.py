@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -70,7 +71,7 @@ def run(paths: tuple[str, ...], options: Options, text: Text, audit: Audit = api
     """Audit, say it, write the reports, exit. ``text`` makes what people read."""
     try:
         outputs = options.outputs()
-        paths = _listed(paths)
+        paths = _once(_listed(paths))
         config = options.settings(paths)
         check_targets(outputs, paths if config.baseline is None else (*paths, config.baseline))
     except ConfigError as error:
@@ -110,6 +111,14 @@ def _listed(paths: tuple[str, ...]) -> tuple[str, ...]:
     if not read:
         raise ConfigError("no paths on the standard input")
     return tuple(p for path in paths for p in (read if path == STDOUT else [path]))
+
+
+def _once(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Each path as it was written first: ``runs`` and ``runs/`` are one."""
+    found: dict[str, str] = {}
+    for path in paths:
+        found.setdefault(os.path.normpath(path), path)
+    return tuple(found.values())
 
 
 def _unmet(options: Options, report: Report) -> list[str]:
