@@ -44,8 +44,13 @@ def test_the_first_and_the_last_one_may_be_cut() -> None:
 
 
 def test_an_evaluation_that_gave_the_same_again_is_told_by_the_distance() -> None:
-    frozen = series("val_loss", repeated(EVALUATED, [20, 20, 20, 340]))
-    assert steps(LOSS, frozen) == [[0, 20, 40, *range(60, 400, 20)]]
+    again = series("val_loss", repeated(EVALUATED, [80, 80, 160, 80]))
+    assert steps(LOSS, again) == [[0, 80, 160, 240, 320]]
+
+
+def test_nothing_tells_whether_there_was_another_one_after_the_last() -> None:
+    stopped = series("val_loss", repeated(EVALUATED, [20, 20, 20, 340]))
+    assert steps(LOSS, stopped) == [[0, 20, 40, 60]]
 
 
 def test_an_evaluation_that_is_not_finite_is_repeated_too() -> None:

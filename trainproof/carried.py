@@ -7,6 +7,7 @@ then: what is equal from row to row is neither frozen nor without noise.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -54,7 +55,7 @@ def without_repeats(series: Sequence[Series]) -> tuple[Series, ...]:
         return tuple(series)
     losses = [found[id(one)] for one in held_out if id(one) in found and _may_repeat(one)]
     kept = {
-        id(one): _evaluations(found[id(one)], len(one))
+        id(one): _evaluations(found[id(one)])
         for one in held_out
         if id(one) in found and _on_rows(one, trained) and _is_repeated(one, found[id(one)], losses)
     }
@@ -121,14 +122,13 @@ def _is_repeated(one: Series, runs: _Runs, losses: Sequence[_Runs]) -> bool:
     return len(runs.inner) >= SEVERAL and spread <= REGULAR * usual
 
 
-def _evaluations(runs: _Runs, rows: int) -> Ints:
+def _evaluations(runs: _Runs) -> Ints:
     """The rows where evaluations are new. One that gave the same again is told by the usual
-    distance."""
-    usual = max(2, round(median(runs.inner.astype(np.float64))))
-    ends = [*runs.begins[1:].tolist(), rows]
+    distance; not so behind the last new one, after which there may have been none."""
+    usual = int(np.sort(runs.inner)[(len(runs.inner) - 1) // 2])
     found = [
         row
-        for begin, end in zip(runs.begins.tolist(), ends, strict=True)
+        for begin, end in pairwise(runs.begins.tolist())
         for row in range(begin, max(begin + 1, end - usual // 2), usual)
     ]
-    return np.asarray(found, np.int64)
+    return np.asarray([*found, int(runs.begins[-1])], np.int64)
