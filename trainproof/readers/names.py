@@ -162,7 +162,8 @@ QUANTITIES: tuple[tuple[Role, Direction, str], ...] = (
         "step time, batch time, iter time, iteration time, step avg, step duration,"
         " time per step, time per iteration, time per iter, time per batch, sec per step,"
         " seconds per step, sec per iter, seconds per iteration, ms per step, ms per iter, s it,"
-        " s iter, sec it, ms step, sec step, batch cost, iter cost, iteration cost",
+        " s iter, sec it, ms step, sec step, batch cost, iter cost, iteration cost, step timing,"
+        " timing s step",
     ),
     (
         Role.LOADER_TIME,
