@@ -190,3 +190,26 @@ def test_why_rows_are_no_log(row: Row, detail: str) -> None:
 def test_rows_that_are_a_log() -> None:
     for row in ({"step": 1, "strange": 1.0}, {"epoch": 1, "acc": 0.5}, {"loss": 1.0, "time": "x"}):
         assert filled(row).no_log() is None
+
+
+def test_a_row_may_say_what_its_value_is() -> None:
+    rows = [
+        {"step": step, "metric": name, "value": value, "run": "a"}
+        for step in (1, 2)
+        for name, value in (("train/loss", 3.0 / step), ("val_acc", 0.1 * step), ("zorp", 7.0))
+    ]
+    found = columns(filled(*rows))
+    assert found["train/loss"].values.tolist() == [3.0, 1.5]
+    assert found["val_acc"].steps.tolist() == [1, 2]
+    assert found["value"].values.tolist() == [7.0, 7.0]
+
+
+def test_an_event_of_a_word_says_which_split_a_row_is_about() -> None:
+    rows = [
+        {"step": 1, "event": "train", "loss": 3.0},
+        {"step": 1, "event": "eval_end", "loss": 3.5},
+        {"step": 2, "event": "the validation of the loss begins later", "loss": 2.0},
+    ]
+    found = columns(filled(*rows))
+    assert found["loss"].values.tolist() == [3.0, 2.0]
+    assert found["eval_end/loss"].values.tolist() == [3.5]

@@ -32,7 +32,7 @@ from trainproof.model.data import (
 )
 
 from .interface import Options
-from .names import COST, axis_rank, classify, split_of, told, word_set
+from .names import COST, axis_rank, classify, split_of, told, word_set, words_of
 from .text import FaultLog
 
 MAX_COLUMNS = 4096
@@ -57,6 +57,13 @@ RUN_SUMMARY = "train_runtime"
 
 SPLIT_KEYS = frozenset({"mode", "split", "phase", "stage", "subset", "set"})
 """Columns whose text says which split a row is about."""
+
+EVENT_KEYS = frozenset({"event", "type", "kind"})
+"""The same where that text is a word or two, and no sentence."""
+
+VALUE = "value"
+VALUE_KEYS = frozenset({"metric", "metric_name", "name", "key", "tag", "variable"})
+"""Columns whose text says what the ``value`` of a row is: a table with a row for each number."""
 
 LOGGER_KEYS = frozenset({"level", "msg", "message", "logger", "event", "name"}) | SPLIT_KEYS
 """Text that structured loggers put beside the numbers of a row."""
@@ -225,7 +232,9 @@ class Sheet(msgspec.Struct):
         _flatten(row, "", found, texts, MAX_DEPTH)
         if len(self.text) < MAX_COLUMNS:
             self.text.update(texts)
-        told = next((v for k, v in texts.items() if k.lower() in SPLIT_KEYS and split_of(v)), None)
+        if VALUE in found:
+            found = _named_value(found, texts)
+        told = next((v for k, v in texts.items() if _tells_split(k.lower(), v)), None)
         if told is None or split_of(told) is Split.TRAIN:
             return found
         self._held_out.append(index)
@@ -509,6 +518,20 @@ def _flatten(
             found[name] = got
         elif isinstance(value, str) and value.strip().lower() not in ABSENT:
             texts[name] = value
+
+
+def _tells_split(key: str, text: str) -> bool:
+    if key in EVENT_KEYS:
+        return len(words_of(text[:100])) <= 2 and split_of(text) is not None
+    return key in SPLIT_KEYS and split_of(text) is not None
+
+
+def _named_value(found: dict[str, float], texts: Mapping[str, str]) -> dict[str, float]:
+    """The numbers of a row with the name that it gives to its value, where that is known."""
+    for key, name in texts.items():
+        if key.lower() in VALUE_KEYS and classify(name).role not in (Role.UNKNOWN, Role.OTHER):
+            return {name if one == VALUE else one: number for one, number in found.items()}
+    return found
 
 
 def _tells_of_training(name: str) -> bool:
