@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from trainproof.model.data import Attempt, RunView
+from trainproof.model.data import Attempt, RunView, Series
 from trainproof.model.outcome import (
     TOOL_FAULTS,
     Application,
@@ -48,18 +48,18 @@ def cell_of(rule: Rule, view: RunView, overrides: Mapping[str, Value]) -> Cell:
     """``evaluate`` for who asks many rules, and is ``silent`` once."""
     if view.regime in rule.info.regimes:
         return never_checked(rule.info.id, Skip.REGIME, "regime", str(view.regime))
-    places = _places(rule, view)
-    if not places:
+    found = _found(rule, view)
+    if not found:
         return _nowhere(rule, view)
-    applying = _Applying(rule, rule.thresholds(overrides))
-    return applying.cell(tuple([applying.to(place, unfit) for place, unfit in places]))
+    applying = _Applying(rule, view, rule.thresholds(overrides))
+    return applying.cell(tuple([applying.to(attempt, focus) for attempt, focus in found]))
 
 
-def _places(rule: Rule, view: RunView) -> Sequence[tuple[Place, Missing | None]]:
+def _found(rule: Rule, view: RunView) -> Sequence[tuple[Attempt, Series | None]]:
+    """What the rule is about: each of its series; else the last attempt as a whole."""
     if rule.spreader is not None:
-        return rule.spreader.spread(view)
-    attempt = view.attempts[-1] if view.attempts else Attempt(0, ())
-    return ((Place(view, attempt), None),)
+        return rule.spreader.found(view)
+    return ((view.attempts[-1] if view.attempts else Attempt(0, ()), None),)
 
 
 def _nowhere(rule: Rule, view: RunView) -> Cell:
@@ -76,16 +76,19 @@ class _Applying:
     """A rule on its way through the places of a view, with what it found and why it was not
     applied so far."""
 
-    __slots__ = ("_hits", "_rule", "_skips", "_thresholds")
+    __slots__ = ("_hits", "_rule", "_skips", "_thresholds", "_view")
 
-    def __init__(self, rule: Rule, thresholds: Mapping[str, Value]) -> None:
-        self._rule, self._thresholds = rule, thresholds
+    def __init__(self, rule: Rule, view: RunView, thresholds: Mapping[str, Value]) -> None:
+        self._rule, self._view, self._thresholds = rule, view, thresholds
         self._hits: list[Hit] = []
         self._skips: list[Skip] = []
 
-    def to(self, place: Place, unfit: Missing | None) -> Application:
-        if unfit is not None:
-            return self._skipped(place, unfit.skip, unfit.detail)
+    def to(self, attempt: Attempt, focus: Series | None) -> Application:
+        place = Place(self._view, attempt, focus)
+        if focus is not None and self._rule.spreader is not None:
+            unfit = self._rule.spreader.unfit(focus)
+            if unfit is not None:
+                return self._skipped(place, unfit.skip, unfit.detail)
         bound = []
         for need in self._rule.needs.values():
             got = need.bind(place)

@@ -147,14 +147,19 @@ class Each(msgspec.Struct, frozen=True):
     def spread(self, view: RunView) -> Sequence[tuple[Place, Missing | None]]:
         """One place per series, with the reason where this series cannot be judged."""
         return [
-            (Place(view, attempt, series), self._unfit(series))
-            for attempt, series in self._choice.of(view)
+            (Place(view, attempt, series), self.unfit(series))
+            for attempt, series in self.found(view)
         ]
+
+    def found(self, view: RunView) -> Sequence[tuple[Attempt, Series]]:
+        """The series with their attempts, whether they can be judged or not."""
+        return self._choice.of(view)
 
     def bind(self, place: Place) -> object | Missing:
         return place.focus
 
-    def _unfit(self, series: Series) -> Missing | None:
+    def unfit(self, series: Series) -> Missing | None:
+        """Why one of the series cannot be judged; None where it can."""
         points = len(series)
         if points < self.points:
             detail: dict[str, Value] = {"points": points, "needed": self.points}
