@@ -258,6 +258,10 @@ def other_parameters(series: object) -> Outcome:
     return Clean({})
 
 
+def of_two(grad: object, loss: object) -> Outcome:
+    return Clean({})
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -272,6 +276,13 @@ def other_parameters(series: object) -> Outcome:
         ({"function": threshold_of_another_type}, "default is not int"),
         ({"function": without_annotation}, "must be annotated"),
         ({"function": other_parameters}, "!= needs"),
+        (
+            {
+                "function": of_two,
+                "needs": {"grad": Companion(Role.GRAD_NORM), "loss": Each((Role.LOSS,))},
+            },
+            "not the first need",
+        ),
     ],
 )
 def test_a_contradictory_declaration_is_refused(changes: dict[str, object], says: str) -> None:

@@ -84,19 +84,20 @@ class _Applying:
         self._skips: list[Skip] = []
 
     def to(self, attempt: Attempt, focus: Series | None) -> Application:
-        place = Place(self._view, attempt, focus)
-        if focus is not None and self._rule.spreader is not None:
-            unfit = self._rule.spreader.unfit(focus)
+        place, rule = Place(self._view, attempt, focus), self._rule
+        bound: list[object] = []
+        if rule.spreader is not None and focus is not None:
+            unfit = rule.spreader.unfit(focus)
             if unfit is not None:
                 return self._skipped(place, unfit.skip, unfit.detail)
-        bound = []
-        for need in self._rule.needs.values():
+            bound.append(focus)
+        for need in rule.beside:
             got = need.bind(place)
             if type(got) is Missing:
                 return self._skipped(place, got.skip, got.detail)
             bound.append(got)
         try:
-            outcome = self._rule.check(*bound, **self._thresholds)
+            outcome = rule.check(*bound, **self._thresholds)
         except MemoryError:
             return self._skipped(place, Skip.WORKER_MEMORY, {})
         except Exception as error:  # noqa: BLE001 - a rule's bug must not become a verdict

@@ -390,7 +390,10 @@ class Rule(msgspec.Struct, frozen=True, eq=False):
     cited: Mapping[str, frozenset[str]]
     """The measures that the templates of each form use; "" is the main form."""
     spreader: Each | None
-    """The need that says to which series the rule is applied, one at a time."""
+    """The need that says to which series the rule is applied, one at a time; it is the first."""
+
+    beside: tuple[Need, ...]
+    """The other needs, in their order."""
 
     defaults: Mapping[str, Value]
     measures: frozenset[str]
@@ -462,9 +465,17 @@ def rule(
         _validate(info, needs)
         spreader = next((need for need in needs.values() if isinstance(need, Each)), None)
         defaults = {threshold.name: threshold.default for threshold in info.thresholds}
-        declared = frozenset(info.measures)
         made = Rule(
-            info, dict(needs), check, fires, silent, _cited(info), spreader, defaults, declared
+            info=info,
+            needs=dict(needs),
+            check=check,
+            fires=fires,
+            silent=silent,
+            cited=_cited(info),
+            spreader=spreader,
+            beside=tuple(need for need in needs.values() if need is not spreader),
+            defaults=defaults,
+            measures=frozenset(info.measures),
         )
         REGISTRY[id] = made
         return made
@@ -484,7 +495,8 @@ def _cited(info: RuleInfo) -> dict[str, frozenset[str]]:
 def _validate(info: RuleInfo, needs: Mapping[str, Need]) -> None:
     _require(ID.fullmatch(info.id) is not None, f"bad id {info.id!r}")
     _require(info.id not in REGISTRY, f"{info.id} declared twice")
-    _require(sum(isinstance(n, Each) for n in needs.values()) <= 1, f"{info.id}: two Each needs")
+    each = [isinstance(need, Each) for need in needs.values()]
+    _require(not any(each[1:]), f"{info.id}: an Each that is not the first need")
     known = set(info.measures) | {t.name for t in info.thresholds} | PLACES
     for name in ("", *info.variants):
         form = info.form(name)
