@@ -14,7 +14,7 @@ from .beacon import Beacon
 from .limits import collect_rarely, limit_this_process
 from .reporting import told
 from .tails import Tails
-from .work import at_once, judge
+from .work import Stores, at_once, judge
 
 
 def main() -> None:
@@ -32,7 +32,7 @@ def main() -> None:
     limited = limit_this_process(begin.settings.memory_bytes)
     collect_rarely()
     _send(answers, Ready(limited))
-    beacon, baselines = Beacon(int(sys.argv[1])), Baselines()
+    beacon, baselines, stores = Beacon(int(sys.argv[1])), Baselines(), Stores()
     through = Tails().items if begin.settings.live else at_once
     while body := _frame(orders):
         batch = unpack_order(body)
@@ -41,7 +41,9 @@ def main() -> None:
             beacon.task(task.number)
             compared = baselines.views(task, begin.settings, beacon)
             keep = baselines.keep
-            result = judge(task, begin.settings, beacon, compared, through, keep=keep)
+            result = judge(
+                task, begin.settings, beacon, compared, through, keep=keep, stores=stores
+            )
             _send(answers, Done(task.number, told(task, result, begin.settings)))
 
 
