@@ -29,7 +29,7 @@ class Launched(NamedTuple):
 
 _WORKER = "import gc; gc.disable(); from trainproof.engine.worker import main; main()"
 """Nothing that is imported is garbage: looking for some takes a twentieth of the time."""
-_ROOM = 1 << 20
+ROOM = 1 << 20
 """What a user may ask for at most where nobody has changed it (proc(5), pipe-max-size)."""
 _waiting: list[Launched] = []
 _likely = ["readers.table"]
@@ -79,7 +79,7 @@ def _widened(pipe: IO[bytes] | None) -> bool:
     if pipe is None or sys.platform != "linux":
         return False
     try:
-        return fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _ROOM) >= _ROOM
+        return fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, ROOM) >= ROOM
     except OSError:
         return False
 

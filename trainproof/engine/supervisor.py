@@ -39,7 +39,7 @@ from trainproof.model.wire import (
 
 from .beacon import Phase, Sighting
 from .cells import not_checked
-from .launch import launch
+from .launch import ROOM, launch
 from .limits import Limits
 from .reporting import checked, told
 
@@ -52,9 +52,6 @@ _REST = 0.01
 """Seconds in which answers gather, where every worker has more than ``_AHEAD`` tasks before it:
 to be woken for each answer costs more than to hear it."""
 _AHEAD = 16
-_PIPE = 1 << 16
-"""Bytes that are asked for at once: a pipe holds no more, and a larger buffer would be made anew
-each time."""
 _STARTS = 3
 """How often workers may die before they are ready, in a row, before the audit gives up."""
 
@@ -130,7 +127,7 @@ class _Worker:
         patience = limits.step_seconds if self.ready else limits.startup_seconds
         return bool(self.tasks or not self.ready) and now - self.since > patience
 
-    def answers(self, data: bytes) -> Iterator[Answer]:
+    def answers(self, data: memoryview) -> Iterator[Answer]:
         """Whole frames in what has arrived. Raises FrameError."""
         self.buffer += data
         while len(self.buffer) >= LENGTH:
@@ -172,6 +169,8 @@ class Pool:
         self.finished: Finished = _unheard
         self.workers: list[_Worker] = []
         self.selector = selectors.DefaultSelector()
+        self.arrived = memoryview(bytearray(ROOM))
+        """Where what arrives is put: all that a pipe may hold at once."""
         self.failed_starts = 0
         self.memory_limited = True
 
@@ -222,12 +221,12 @@ class Pool:
             worker.send(Batch(batch))
 
     def _hear(self, worker: _Worker) -> None:
-        data = os.read(worker.output, _PIPE)
-        if not data:
+        count = os.readv(worker.output, [self.arrived])
+        if not count:
             self._bury(worker, None)
             return
         try:
-            for answer in worker.answers(data):
+            for answer in worker.answers(self.arrived[:count]):
                 self._take(worker, answer)
         except FrameError as error:
             detail = f"bad frame: {error}"[:200]
