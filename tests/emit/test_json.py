@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from msgspec.structs import replace
 
 from tests.support.report import HOSTILE, finding, hostile, many, report, subject, unreadable
-from trainproof.emit.json import ReportError, parse_report, report_json, report_schema
+from trainproof.emit.json import INDENTED, ReportError, parse_report, report_json, report_schema
 from trainproof.model.report import Anchor, Invocation, NotJudged, NotJudgedFile, Report
 
 FULL = report(
@@ -27,7 +27,11 @@ def invalid(document: Any) -> list[str]:
     return [e.json_path for e in Draft202012Validator(report_schema()).iter_errors(document)]
 
 
-@pytest.mark.parametrize("made", [report(), FULL, many(60)], ids=["empty", "full", "many"])
+@pytest.mark.parametrize(
+    "made",
+    [report(), FULL, many(60), report(*map(subject, map(str, range(101))))],
+    ids=["empty", "full", "many", "most"],
+)
 def test_a_written_report_is_valid_and_read_back_as_it_was(made: Report) -> None:
     written = report_json(made)
     assert invalid(json.loads(written)) == []
@@ -40,6 +44,17 @@ def test_the_layout_is_for_people_and_for_diffs() -> None:
     assert written.endswith("}\n")
     measured = json.loads(written)["reports"][0]["findings"][0]["measured"]
     assert list(measured) == ["last_finite", "nonfinite", "points"]
+
+
+def test_of_more_subjects_than_anybody_looks_through_each_is_on_one_line() -> None:
+    names = [f"run{number}" for number in range(INDENTED + 1)]
+    few, more = (report_json(report(*map(subject, some))) for some in (names[1:], names))
+    lines = more.decode().split("\n")
+    begin = lines.index('  "reports": [') + 1
+    end = lines.index("  ],", begin)
+    assert [json.loads(line.rstrip(","))["id"] for line in lines[begin:end]] == names
+    assert b'\n      "id": "run1",\n' in few
+    assert len(more) < 0.7 * len(few)
 
 
 @pytest.mark.parametrize(

@@ -25,21 +25,24 @@ class _Head(msgspec.Struct):
 
 def report_json(report: Report) -> bytes:
     """UTF-8 JSON, indented by two, ended by a line feed; fields in the order of their
-    declaration, keys of mappings sorted."""
+    declaration, keys of mappings sorted. Of more than ``INDENTED`` subjects each is on one line."""
     around = _indented(json_of(replace(report, reports=())))
     if not report.reports:
         return around + b"\n"
     head, tail = around.split(_NONE, 1)
+    listed = _listed if len(report.reports) <= INDENTED else _in_one_line
     # Subject by subject into one growing buffer: a report of thousands is in memory once.
     made = BytesIO()
     made.write(head + _BEGIN)
     for number, subject in enumerate(all_encoded(report.reports)):
         made.write(b",\n" if number else b"")
-        made.write(_listed(subject.text))
+        made.write(listed(subject.text))
     made.write(_END + tail + b"\n")
     return made.getvalue()
 
 
+INDENTED = 100
+"""Subjects that somebody may still look through: indented, a report takes twice the space."""
 _NONE = b'"reports": []'
 _BEGIN, _END = b'"reports": [\n', b"\n  ]"
 
@@ -48,6 +51,10 @@ def _listed(subject: bytes) -> bytes:
     """The subject, indented as in the list of all."""
     made = _indented(b'{"reports":[' + subject + b"]}")
     return made[len(b"{\n  " + _BEGIN) : -len(_END + b"\n}")]
+
+
+def _in_one_line(subject: bytes) -> bytes:
+    return b"    " + subject
 
 
 def _indented(text: bytes) -> bytes:
