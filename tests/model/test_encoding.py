@@ -76,3 +76,11 @@ def test_hostile_names_are_spelled() -> None:
 def test_what_is_no_report_has_no_head(text: bytes) -> None:
     with pytest.raises((msgspec.MsgspecError, RecursionError)):
         head_of(text)
+
+
+def test_a_report_is_decoded_as_a_whole_for_who_reads_it_often() -> None:
+    made = report(*FULL)
+    whole = Report(*_fields(made)).decoded()
+    assert isinstance(whole.reports, tuple)
+    assert whole == made
+    assert made.decoded() is made

@@ -44,9 +44,10 @@ def deliver_reports(outputs: Mapping[str, str], report: Report, fail_on: FailOn)
     for name, target in outputs.items():
         if target != STDOUT and _is_judged(Path(target).resolve(), report):
             raise ConfigError(f"--{name} {target} would overwrite what was judged")
+    whole = report.decoded() if outputs.keys() - {"json"} else report
     for name, target in outputs.items():
         try:
-            deliver(target, EMITTERS[name](report, fail_on))
+            deliver(target, EMITTERS[name](report if name == "json" else whole, fail_on))
         except OSError as error:
             raise ConfigError(f"cannot write the report {target}: {error.strerror}") from None
 

@@ -12,6 +12,7 @@ from enum import IntEnum, StrEnum
 from typing import overload
 
 import msgspec
+from msgspec.structs import replace
 
 from .outcome import Application, Level, Public, Value
 
@@ -449,6 +450,13 @@ class Report(msgspec.Struct, frozen=True):
     @property
     def heads(self) -> Iterator[Head | SubjectReport]:
         return heads(self.reports)
+
+    def decoded(self) -> Report:
+        """The same, with the reports of all subjects as objects: for who goes through them more
+        than once."""
+        if isinstance(self.reports, Subjects):
+            return replace(self, reports=tuple(self.reports))
+        return self
 
     def rule(self, id: str) -> RuleEntry:
         return next(entry for entry in self.rules if entry.id == id)
