@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +46,16 @@ def test_workers_are_started_ahead_until_so_many_wait() -> None:
     dismiss()
     assert module._waiting == []
     assert [process.returncode for process in waiting] == [-signal.SIGKILL] * 3
+
+
+def test_of_workers_that_nobody_needed_no_descriptor_stays_open(tmp_path: Path) -> None:
+    before = os.open(tmp_path, os.O_RDONLY)
+    os.close(before)
+    launch_ahead(2)
+    dismiss()
+    after = os.open(tmp_path, os.O_RDONLY)
+    os.close(after)
+    assert after == before
 
 
 def test_a_worker_that_nobody_needed_ends_with_its_parent() -> None:

@@ -55,7 +55,15 @@ def launch_ahead(count: int) -> None:
 
 def launch() -> Launched:
     """A worker. Raises OSError where the system lets none start."""
-    return _waiting.pop() if _waiting else _launched()
+    return _next_waiting() or _launched()
+
+
+def _next_waiting() -> Launched | None:
+    """One that waits. Asked for and taken at once: audits may run in several threads."""
+    try:
+        return _waiting.pop()
+    except IndexError:
+        return None
 
 
 def _launched() -> Launched:
@@ -86,7 +94,7 @@ def _widened(pipe: IO[bytes] | None) -> bool:
 
 def dismiss() -> None:
     """End the workers that nobody needed."""
-    while _waiting:
-        process = _waiting.pop().process
-        process.kill()
-        process.communicate()
+    while launched := _next_waiting():
+        launched.process.kill()
+        launched.process.communicate()
+        launched.beacon.close()
