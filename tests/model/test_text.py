@@ -30,11 +30,12 @@ def test_printable_text_can_always_be_encoded_and_printed(text: str) -> None:
 def test_numbers_that_json_lacks_are_words() -> None:
     assert spell(1.5) == 1.5
     assert spell(math.nan) == "NaN"
-    assert spell_values({"a": math.inf, "b": -math.inf, "c": True, "d": 3}) == {
+    assert spell_values({"a": math.inf, "b": -math.inf, "c": True, "d": 3, "e": 2**64}) == {
         "a": "Infinity",
         "b": "-Infinity",
         "c": True,
         "d": 3,
+        "e": "18446744073709551616",
     }
 
 

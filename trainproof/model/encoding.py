@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from .outcome import Value
 from .report import EncodedSubject, Head, Report, SubjectReport, Subjects
-from .text import INT64, json_number, safe
+from .text import json_number, safe
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -23,9 +21,8 @@ def encoded(subject: SubjectReport, *, published: bool = False) -> EncodedSubjec
     others have made there may be something; it is spelled here: the encoder would write NaN as
     null, and lose the evidence.
     """
-    plain = published or all(map(_is_plain, _values(subject)))
     head = msgspec.convert(subject, Head, from_attributes=True)
-    return EncodedSubject(head, json_of(subject, plain))
+    return EncodedSubject(head, json_of(subject, published))
 
 
 def all_encoded(subjects: Sequence[SubjectReport]) -> Iterable[EncodedSubject]:
@@ -33,39 +30,14 @@ def all_encoded(subjects: Sequence[SubjectReport]) -> Iterable[EncodedSubject]:
 
 
 def json_of(value: SubjectReport | Report, plain: bool = True) -> bytes:
-    """``plain``: it holds no numbers but such as JSON has a form for."""
+    """``plain``: it holds no numbers but such as JSON has a form for, which readers in other
+    languages take: none is longer than 64 bits."""
     if plain:
         try:
             return _encode(value)
         except UnicodeEncodeError:  # a lone surrogate
             pass
     return msgspec.json.encode(_spelled(value))
-
-
-def _is_plain(values: Iterable[Value]) -> bool:
-    """Whether JSON has a form for each, which readers in other languages take: none is longer than
-    64 bits."""
-    for value in values:
-        if type(value) is float and not math.isfinite(value):
-            return False
-        if type(value) is int and value not in INT64:
-            return False
-    return True
-
-
-def _values(subject: SubjectReport) -> Iterator[Iterable[Value]]:
-    """Every place of a subject that holds measured numbers."""
-    for finding in subject.findings:
-        yield finding.measured.values()
-        yield finding.thresholds.values()
-    for detail in subject.checks.details.values():
-        for application in detail.applications:
-            if application.measured:
-                yield application.measured.values()
-    for series in subject.series:
-        yield (series.first, series.last, series.min, series.max)
-    if subject.facts:
-        yield subject.facts.values()
 
 
 def _spelled(value: Any) -> Any:

@@ -69,8 +69,10 @@ def spell_values(values: Mapping[str, Any]) -> dict[str, Value]:
             spelled[name] = value if isfinite(value) else spell(value)
         elif kind is str:
             spelled[name] = printable(value)
+        elif kind is int:
+            spelled[name] = value if value in INT64 else str(value)
         else:
-            spelled[name] = value if kind is int or kind is bool else _public(value)
+            spelled[name] = value if kind is bool else _public(value)
     return spelled
 
 
