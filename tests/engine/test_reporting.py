@@ -82,6 +82,13 @@ def test_a_report_that_is_none_or_another_one_is_refused(old: bytes, new: bytes,
         checked(TASK, replace(result, report=replace(result.report, text=text)), REPORTED)
 
 
+def test_a_report_about_another_run_is_refused() -> None:
+    result = told(TASK, RESULT, REPORTED)
+    for run in (Run("b", "runs", ()), Run("a", "others", ())):
+        with pytest.raises(FrameError, match="not that of the task"):
+            checked(replace(TASK, run=run), result, REPORTED)
+
+
 def test_a_report_without_a_cell_for_each_rule_is_refused() -> None:
     result = told(TASK, RESULT, REPORTED)
     more = replace(REPORTED, kinds=RUN | {SubjectKind.PAIR})

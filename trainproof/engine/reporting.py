@@ -7,9 +7,11 @@ from functools import cache
 
 import msgspec
 
+from trainproof.model.artifact import Run
 from trainproof.model.encoding import encoded
 from trainproof.model.report import EncodedSubject, head_of
 from trainproof.model.rule import RuleInfo, SubjectKind
+from trainproof.model.text import printable
 from trainproof.model.wire import FrameError, RunResult, Settings, Task
 from trainproof.rules import REGISTRY
 
@@ -64,16 +66,18 @@ def checked(task: Task, result: RunResult, settings: Settings) -> RunResult:
         if tuple([cell.rule for cell in result.cells]) != settings.rules_of(task):
             raise FrameError("cells are not those asked for")
     elif result.report is not None:
-        _check(result.report, len(_rules(task, settings)))
+        _check(result.report, task.run, len(_rules(task, settings)))
     return result
 
 
-def _check(report: EncodedSubject, cells: int) -> None:
+def _check(report: EncodedSubject, run: Run, cells: int) -> None:
     try:
         head = head_of(report.text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise FrameError(str(error)) from None
-    if head != report.head or head.checks.coverage.total != cells:
+    about = head.id, head.kind, head.root, head.checks.coverage.total
+    due = printable(run.id), str(run.subject), printable(run.root), cells
+    if head != report.head or about != due:
         raise FrameError("the report is not that of the task")
 
 

@@ -1,6 +1,7 @@
 """What passes between the supervisor and its workers: MessagePack, validated on the way in.
 
-Never pickle: a worker has parsed hostile bytes, and what it says is checked against these types.
+Never pickle: a worker has parsed hostile bytes, and what it says is checked against these types. Of
+a report, which comes as the JSON that it becomes, the head is (see ``engine.reporting``).
 """
 
 from __future__ import annotations
