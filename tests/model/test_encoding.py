@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import copy
+import math
+import pickle
+
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests.support.report import finding, hostile, many, report, subject, unreadable
 from trainproof.model.encoding import all_encoded, encoded
-from trainproof.model.report import ExitCode, Report, Subjects, Verdict, exit_code, head_of
+from trainproof.model.report import (
+    ExitCode,
+    Report,
+    Subjects,
+    TensorSummary,
+    Verdict,
+    exit_code,
+    head_of,
+)
 
 FULL = (subject(findings=[finding(), finding(superseded=True)]), unreadable(), subject())
 
@@ -30,8 +43,24 @@ def test_they_are_counted_cut_and_indexed_as_a_tuple_is() -> None:
     assert found[1:] == FULL[1:]
     assert found != FULL[:2]
     assert found != "abc"
+    assert found[:0] == ()
+    assert found[:0] != ""
     with pytest.raises(IndexError):
         found[3]
+
+
+def test_a_report_of_subjects_can_be_copied_and_sent_to_another_process() -> None:
+    made = Report(*_fields(report(*FULL)))
+    assert copy.deepcopy(made) == made
+    assert pickle.loads(pickle.dumps(made)) == made  # noqa: S301
+
+
+def test_what_was_not_published_is_spelled_wherever_a_number_stands() -> None:
+    tensor = TensorSummary("w", "a.pt", "weights", "float32", (2,), 2, absmax=math.inf)
+    one = replace(subject(), measured={"share": math.nan, "id": 2**64}, tensors=(tensor,))
+    found = encoded(one).decoded()
+    assert found.measured == {"share": "NaN", "id": "18446744073709551616"}
+    assert found.tensors[0].absmax == "Infinity"
 
 
 def test_the_text_is_one_line_and_encoded_once() -> None:

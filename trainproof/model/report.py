@@ -317,12 +317,16 @@ class SubjectReport(msgspec.Struct, frozen=True):
 
 
 class HeadCoverage(msgspec.Struct, frozen=True):
+    """Of a ``CoverageBlock``, how many cells there are, and in what states."""
+
     counts: Mapping[str, int]
     total: int
     checked: int
 
 
 class HeadChecks(msgspec.Struct, frozen=True):
+    """Of ``Checks``, the numbers alone."""
+
     coverage: HeadCoverage
 
 
@@ -347,6 +351,8 @@ class EncodedSubject(msgspec.Struct, frozen=True):
     text: bytes
 
     def decoded(self) -> SubjectReport:
+        """The report as an object. Raises msgspec.MsgspecError where the text is none: of one that
+        a worker sent, only the head was checked."""
         return msgspec.json.decode(self.text, type=SubjectReport)
 
 
@@ -381,7 +387,7 @@ class Subjects(Sequence[SubjectReport]):
         return self.encoded[index].decoded()
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence):
+        if not isinstance(other, Subjects | tuple):
             return NotImplemented
         return tuple(self) == tuple(other)
 
@@ -449,6 +455,7 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def heads(self) -> Iterator[Head | SubjectReport]:
+        """What the exit code and a summary ask of each subject, in the order of the reports."""
         return heads(self.reports)
 
     def decoded(self) -> Report:
