@@ -685,7 +685,10 @@ class Session:
         before = {_key(run): _names(run) for run in self.runs}
         self._stack.close()
         self._stack = ExitStack()
-        found = _find(self._config, self._stack)
+        # while the worker stays, nothing is started ahead
+        staying = self._judges is not None
+        config = replace(self._config, isolation=False) if staying else self._config
+        found = _find(config, self._stack)
         self._found = replace(found, kinds=found.kinds | {SubjectKind.WATCH})
         same = {_key(run) for run in self.runs if before.get(_key(run)) == _names(run)}
         self._results = {key: one for key, one in self._results.items() if key in same}

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from tests.support.tfevents import event_file, scalar
 from trainproof import audit
 from trainproof.config import Config
+from trainproof.engine import launch
 from trainproof.guardian.watch import GROWTH, SMALL, Change, Look, Watch, is_new_scene, look
 from trainproof.model.report import Report, Verdict
 
@@ -274,6 +275,18 @@ def test_thresholds_and_selection_are_those_of_an_audit(tmp_path: Path, clock: C
     config = Config(paths=(str(tmp_path),), isolation=False, ignore=("TP-NAN*",))
     watch = Watch(config, clock=clock)
     assert told(watch.poll()) == [(".", "NOT-CHECKED", [])]
+    watch.close()
+
+
+def test_while_a_worker_stays_no_other_is_started(tmp_path: Path, clock: Clock) -> None:
+    for number in range(64):
+        (tmp_path / f"run{number}").mkdir()
+        (tmp_path / f"run{number}" / "log.jsonl").write_text(jsonl([1.0, 0.5]))
+    watch = Watch(Config(paths=(str(tmp_path),)), clock=clock)
+    watch.poll()
+    (tmp_path / "log.jsonl").write_text(jsonl([1.0, 0.5]))
+    assert [one.subject.id for one in watch.poll()] == ["."]
+    assert launch._waiting == []
     watch.close()
 
 
