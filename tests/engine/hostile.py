@@ -51,8 +51,8 @@ def kill() -> None:
 
 def lie() -> None:
     """Answers from now on are not those that were asked for."""
-    worker = sys.modules["trainproof.engine.worker"]
-    vars(worker)["told"] = lambda task, result, settings: RunResult(())
+    local = sys.modules["trainproof.engine.local"]
+    vars(local)["told"] = lambda task, result, settings: RunResult(())
 
 
 DEEDS: dict[str, Callable[[], object]] = {

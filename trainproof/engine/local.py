@@ -1,4 +1,5 @@
-"""The in-process twin of the supervisor: for tests and ``--no-isolation``."""
+"""Judging in this process: in a worker; or in the place of all workers, with ``--no-isolation`` and
+in tests."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from .baselines import Baselines
 from .beacon import Phase
 from .reporting import told
 from .tails import Tails
-from .work import Stores, at_once, judge
+from .work import Progress, Stores, at_once, judge
 
 
 class _Silent:
@@ -20,7 +21,7 @@ class _Silent:
 
 
 class Bench:
-    """This process in the place of workers."""
+    """Where tasks of one audit are judged, with what stays from one to the next."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -30,14 +31,16 @@ class Bench:
 
     def judge(self, tasks: Sequence[Task], finished: Callable[[int, RunResult], None]) -> None:
         """Judge all tasks, one after the other. A crash takes everything."""
-        progress, settings = _Silent(), self._settings
         for task in tasks:
-            compared = self._baselines.views(task, settings, progress)
-            keep, stores = self._baselines.keep, self._stores
-            result = judge(
-                task, settings, progress, compared, self._through, keep=keep, stores=stores
-            )
-            finished(task.number, told(task, result, settings))
+            finished(task.number, self.judged(task, _Silent()))
+
+    def judged(self, task: Task, progress: Progress) -> RunResult:
+        """The result of one task, as it is told."""
+        settings, baselines = self._settings, self._baselines
+        compared = baselines.views(task, settings, progress)
+        keep, stores = baselines.keep, self._stores
+        result = judge(task, settings, progress, compared, self._through, keep=keep, stores=stores)
+        return told(task, result, settings)
 
     def close(self) -> None:
         pass

@@ -99,7 +99,7 @@ def judge(
         from .inspections import judge_inspected  # noqa: PLC0415 - and these
 
         return judge_inspected(task, settings, progress)
-    readings = list(_readings(task, settings, progress, through, stores))
+    readings = list(_readings(task, settings, progress, through, stores or Stores()))
     progress.at(Phase.ASSEMBLING)
     tags = {tag: role for role, tag in settings.tags}
     view = assemble(task.run.id, readings, task.known_faults, tags)
@@ -148,10 +148,9 @@ def _readings(
     settings: Settings,
     progress: Progress,
     through: Through,
-    stores: Stores | None = None,
+    stores: Stores,
 ) -> Iterator[Reading]:
     """Artifacts that killed a worker before are not opened again."""
-    stores = stores or Stores()
     broken = {fault.artifact for fault in task.known_faults}
     total, before = sum(artifact.size for artifact in task.run.artifacts), 0
     for number, artifact in enumerate(task.run.artifacts):

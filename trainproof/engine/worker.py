@@ -9,12 +9,9 @@ from typing import BinaryIO
 
 from trainproof.model.wire import LENGTH, MAX_FRAME, Batch, Begin, Done, Ready, pack, unpack_order
 
-from .baselines import Baselines
 from .beacon import Beacon
 from .limits import collect_rarely, limit_this_process
-from .reporting import told
-from .tails import Tails
-from .work import Stores, at_once, judge
+from .local import Bench
 
 
 def main() -> None:
@@ -32,19 +29,13 @@ def main() -> None:
     limited = limit_this_process(begin.settings.memory_bytes)
     collect_rarely()
     _send(answers, Ready(limited))
-    beacon, baselines, stores = Beacon(int(sys.argv[1])), Baselines(), Stores()
-    through = Tails().items if begin.settings.live else at_once
+    beacon, bench = Beacon(int(sys.argv[1])), Bench(begin.settings)
     while body := _frame(orders):
         batch = unpack_order(body)
         assert isinstance(batch, Batch)
         for task in batch.tasks:
             beacon.task(task.number)
-            compared = baselines.views(task, begin.settings, beacon)
-            keep = baselines.keep
-            result = judge(
-                task, begin.settings, beacon, compared, through, keep=keep, stores=stores
-            )
-            _send(answers, Done(task.number, told(task, result, begin.settings)))
+            _send(answers, Done(task.number, bench.judged(task, beacon)))
 
 
 def _frame(stream: BinaryIO) -> bytes:
