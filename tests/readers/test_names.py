@@ -10,7 +10,6 @@ from trainproof.model.data import Axis, Direction, Identity, Role, Scope, Split
 from trainproof.readers.names import (
     MAX_TAG,
     QUANTITIES,
-    axis_column,
     axis_rank,
     classify,
     split_of,
@@ -197,16 +196,15 @@ def test_words_are_cut_at_separators_and_humps() -> None:
     assert words_of("") == []
 
 
-def test_the_column_that_places_points() -> None:
-    assert axis_column(["epoch", "global_step", "step", "loss"]) == ("step", Axis.STEP)
-    assert axis_column(["train/n_updates", "time/iterations", "time/total_timesteps"]) == (
-        "time/total_timesteps",
-        Axis.STEP,
-    )
-    assert axis_column(["", "epoch", "loss"]) == ("epoch", Axis.EPOCH)
-    assert axis_column(["Unnamed: 0", "loss"]) == ("Unnamed: 0", Axis.INDEX)
-    assert axis_column(["loss", "acc"]) is None
-    assert axis_rank("step_time") is None
+def test_how_well_columns_place_points() -> None:
+    assert axis_rank("step") == (0, Axis.STEP)
+    assert axis_rank("global_step") == (1, Axis.STEP)
+    assert axis_rank("time/total_timesteps") == (2, Axis.STEP)
+    assert axis_rank("time/iterations") == (3, Axis.STEP)
+    assert axis_rank("train/n_updates") == (4, Axis.STEP)
+    assert axis_rank("epoch") == (5, Axis.EPOCH)
+    assert axis_rank("") == axis_rank("Unnamed: 0") == (6, Axis.INDEX)
+    assert axis_rank("loss") is axis_rank("step_time") is None
 
 
 def test_the_split_that_a_text_names() -> None:

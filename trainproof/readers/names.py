@@ -393,15 +393,6 @@ def axis_rank(tag: str) -> tuple[int, Axis] | None:
     return None if place is None else (place.rank, place.axis)
 
 
-def axis_column(tags: Sequence[str]) -> tuple[str, Axis] | None:
-    """The best of the given columns to place points by: step > iteration > epoch > index."""
-    ranked = [(rank, i) for i, tag in enumerate(tags) if (rank := axis_rank(tag)) is not None]
-    if not ranked:
-        return None
-    (_, axis), at = min(ranked, key=lambda one: (one[0][0], one[1]))
-    return tags[at], axis
-
-
 def _without_split(words: Sequence[str]) -> tuple[Split, tuple[str, ...]]:
     """The split, and the words without the one that names it and without containers."""
     named = [(i, split) for i, word in enumerate(words) if (split := _split_word(word)) is not None]
