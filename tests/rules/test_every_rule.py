@@ -220,7 +220,7 @@ def spoiled_views(rule: Rule, value: float) -> Iterator[RunView]:
     """The silent example with one value of one judged series spoiled, for each of them."""
     assert rule.spreader is not None
     shown = rule.silent.view
-    judged = {place.focus for place, _ in rule.spreader.spread(shown)}
+    judged = {found for _, found in rule.spreader.found(shown)}
     (attempt,) = shown.attempts
     for target in judged:
         members = tuple(spoiled(s, value) if s is target else s for s in attempt.series)

@@ -48,10 +48,8 @@ PART = Identity(Role.LOSS, "loss_box", component="box")
 
 
 def places(each: Each, one: RunView) -> list[tuple[str, Skip | None]]:
-    return [
-        (place.focus.tag if place.focus else "", missing.skip if missing else None)
-        for place, missing in each.spread(one)
-    ]
+    unfit = [(series.tag, each.unfit(series)) for _, series in each.found(one)]
+    return [(tag, None if missing is None else missing.skip) for tag, missing in unfit]
 
 
 def at(one: RunView) -> Place:
@@ -99,7 +97,7 @@ def test_the_objective_is_held_out_only_where_nothing_else_is_logged() -> None:
 def test_each_attempt_has_its_own_series() -> None:
     earlier = Attempt(0, (series("loss", [3.0]),))
     one = view(series("loss", [1.0]), earlier=[earlier])
-    assert [place.attempt.index for place, _ in Each((Role.LOSS,)).spread(one)] == [0, 1]
+    assert [attempt.index for attempt, _ in Each((Role.LOSS,)).found(one)] == [0, 1]
 
 
 def test_what_is_judged_of_a_view_is_not_that_of_the_view_it_replaces() -> None:
@@ -109,7 +107,6 @@ def test_what_is_judged_of_a_view_is_not_that_of_the_view_it_replaces() -> None:
     other = replace(one, attempts=(Attempt(0, (series("loss_cls", [1.0]),)),))
     assert places(loss, other) == [("loss_cls", None)]
     assert places(loss, one) == [("loss", None)]
-    assert all(place.view is one for place, _ in loss.spread(one))
 
 
 def test_unfit_series_say_why() -> None:

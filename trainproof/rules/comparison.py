@@ -336,7 +336,7 @@ def _nearest_miss(
 
 def _totals(run: RunView) -> list[Series]:
     every = Each((Role.LOSS,), which=Which.PRINCIPAL)
-    return [place.focus for place, _ in every.spread(run) if place.focus is not None]
+    return [loss for _, loss in every.found(run)]
 
 
 def _named(losses: list[Series]) -> str:

@@ -144,13 +144,6 @@ class Each(msgspec.Struct, frozen=True):
             parts.append("from the start of the run")
         return ", ".join(parts)
 
-    def spread(self, view: RunView) -> Sequence[tuple[Place, Missing | None]]:
-        """One place per series, with the reason where this series cannot be judged."""
-        return [
-            (Place(view, attempt, series), self.unfit(series))
-            for attempt, series in self.found(view)
-        ]
-
     def found(self, view: RunView) -> Sequence[tuple[Attempt, Series]]:
         """The series with their attempts, whether they can be judged or not."""
         return self._choice.of(view)
