@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from trainproof import audit
 from trainproof.engine.cells import not_checked
 from trainproof.engine.reporting import checked, matrix, of_kinds, told
-from trainproof.model.artifact import Content, Run, Unjudged
+from trainproof.model.artifact import Artifact, Content, Kind, Run, Unjudged
 from trainproof.model.encoding import encoded
 from trainproof.model.outcome import Skip
 from trainproof.model.report import ArtifactEntry, KeptCheckpoint, Subjects, Verdict
@@ -21,6 +21,7 @@ RUN = frozenset({SubjectKind.RUN})
 RULES = tuple(of_kinds(RUN))
 TASK = Task(0, Run("a", "runs", ()))
 PLAIN, REPORTED = Settings(RULES), Settings(RULES, kinds=RUN)
+LOG = Artifact("runs", "log.csv", 9, Kind.LOG, "csv")
 RESULT = RunResult(tuple(not_checked(id, Skip.NEED_ABSENT) for id in RULES))
 
 
@@ -41,9 +42,18 @@ def test_with_kinds_the_report_is_told_in_the_place_of_the_cells() -> None:
 def test_of_a_run_without_a_log_there_is_no_report() -> None:
     entry = ArtifactEntry("log.csv", "csv", "log", 9)
     hollow = Unjudged("runs", "log.csv", Content.HEADER_ONLY)
-    result = told(TASK, replace(RESULT, artifacts=(entry,), unjudged=(hollow,)), REPORTED)
+    settings = Artifact("runs", "config.json", 2, Kind.CONFIG, "settings")
+    task = replace(TASK, run=Run("a", "runs", (LOG, settings)))
+    result = told(task, replace(RESULT, artifacts=(entry,), unjudged=(hollow,)), REPORTED)
     assert (result.report, result.unjudged) == (None, (hollow,))
-    assert checked(TASK, result, REPORTED) is result
+    assert checked(task, result, REPORTED) is result
+
+
+@pytest.mark.parametrize("artifacts", [(), (LOG,)])
+def test_a_run_of_which_nothing_is_said_is_refused(artifacts: tuple[Artifact, ...]) -> None:
+    task = replace(TASK, run=Run("a", "runs", artifacts))
+    with pytest.raises(FrameError, match="neither a report nor why there is none"):
+        checked(task, RunResult(()), REPORTED)
 
 
 def test_a_run_that_keeps_checkpoints_has_the_rules_about_these_and_lists_them() -> None:

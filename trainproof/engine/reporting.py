@@ -7,7 +7,7 @@ from functools import cache
 
 import msgspec
 
-from trainproof.model.artifact import Run
+from trainproof.model.artifact import Kind, Run
 from trainproof.model.encoding import encoded
 from trainproof.model.report import EncodedSubject, head_of
 from trainproof.model.rule import RuleInfo, SubjectKind
@@ -60,14 +60,21 @@ def told(task: Task, result: RunResult, settings: Settings) -> RunResult:
 
 
 def checked(task: Task, result: RunResult, settings: Settings) -> RunResult:
-    """A result from another process: one cell for each rule asked for, and a report that is JSON
-    and what its head says. Raises FrameError."""
+    """A result from another process: one cell for each rule asked for, or a report that is JSON
+    and what its head says; without one, all files are named as not judged. Raises FrameError."""
     if not settings.kinds:
         if tuple([cell.rule for cell in result.cells]) != settings.rules_of(task):
             raise FrameError("cells are not those asked for")
     elif result.report is not None:
         _check(result.report, task.run, len(_rules(task, settings)))
+    elif not _is_accounted_for(task.run, result):
+        raise FrameError("neither a report nor why there is none")
     return result
+
+
+def _is_accounted_for(run: Run, result: RunResult) -> bool:
+    logs = {one.path for one in run.artifacts if one.kind is not Kind.CONFIG}
+    return bool(run.artifacts) and logs <= {file.path for file in result.unjudged}
 
 
 def _check(report: EncodedSubject, run: Run, cells: int) -> None:
