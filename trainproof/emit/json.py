@@ -31,7 +31,7 @@ def report_json(report: Report) -> bytes:
         return around + b"\n"
     head, tail = around.split(_NONE, 1)
     listed = _listed if len(report.reports) <= INDENTED else _in_one_line
-    # Subject by subject into one growing buffer: a report of thousands is in memory once.
+    # Subject by subject into one growing buffer: what is indented of thousands is in memory once.
     made = BytesIO()
     made.write(head + _BEGIN)
     for number, subject in enumerate(all_encoded(report.reports)):

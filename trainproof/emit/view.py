@@ -200,6 +200,7 @@ def holes(report: Report) -> Iterator[Hole]:
 
 
 def holes_of(subject: SubjectReport) -> Iterator[Hole]:
+    """Those of one subject: first the files that could not be read."""
     fatal: dict[str, Problem] = {}
     for problem in subject.problems:
         if problem.fatal:

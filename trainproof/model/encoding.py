@@ -26,6 +26,7 @@ def encoded(subject: SubjectReport, *, published: bool = False) -> EncodedSubjec
 
 
 def all_encoded(subjects: Sequence[SubjectReport]) -> Iterable[EncodedSubject]:
+    """The subjects as JSON, one after the other: as they are kept, or encoded now."""
     return subjects.encoded if isinstance(subjects, Subjects) else map(encoded, subjects)
 
 

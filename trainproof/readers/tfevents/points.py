@@ -96,6 +96,7 @@ def joined(parts: list[Part]) -> Part:
 
 
 def as_doubles(values: AnyFloats) -> Floats:
+    """The values, each exactly, in double precision."""
     if values.dtype == np.float64:
         return values.astype(np.float64, copy=False)
     with np.errstate(invalid="ignore"):  # a signalling NaN is a value like any other
