@@ -50,18 +50,17 @@ def without_repeats(series: Sequence[Series]) -> tuple[Series, ...]:
     held_out = [one for one in series if one.split is not Split.TRAIN and len(one) >= LEAST]
     if not trained or not held_out:
         return tuple(series)
-    found = {id(one): runs for one in held_out if (runs := _repeats(one)) is not None}
+    found = [(one, runs) for one in held_out if (runs := _repeats(one)) is not None]
     if not found or not any(map(_is_lively, trained)):
         return tuple(series)
-    losses = [found[id(one)] for one in held_out if id(one) in found and _may_repeat(one)]
+    losses = [runs for one, runs in found if _may_repeat(one)]
     kept = {
-        id(one): _evaluations(found[id(one)])
-        for one in held_out
-        if id(one) in found and _on_rows(one, trained) and _is_repeated(one, found[id(one)], losses)
+        one: _evaluations(runs)
+        for one, runs in found
+        if _on_rows(one, trained) and _is_repeated(one, runs, losses)
     }
     return tuple(
-        replace(one, column=one.column.take(kept[id(one)])) if id(one) in kept else one
-        for one in series
+        replace(one, column=one.column.take(kept[one])) if one in kept else one for one in series
     )
 
 
