@@ -158,7 +158,7 @@ def match(series: Series, baseline: RunView) -> Pair | Unmatched:
     """The counterpart of ``series`` in ``baseline``; computed once for each pair of series."""
     twin = counterpart(series, baseline)
     if twin is None:
-        unread = not baseline.series and any(fault.fatal for fault in baseline.faults)
+        unread = not baseline.series and baseline.fatal is not None
         return Unmatched(baseline.id, Obstacle.UNREADABLE if unread else Obstacle.NO_SERIES)
     known = _memory.setdefault(series, WeakKeyDictionary())
     if twin not in known:
