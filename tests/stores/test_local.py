@@ -348,6 +348,19 @@ def test_only_paths_of_the_store_are_opened(tmp_path: Path, path: str) -> None:
         LocalStore(str(tmp_path / "root")).open(path)
 
 
+def test_a_root_swapped_for_a_link_while_its_store_is_open_is_not_followed(tmp_path: Path) -> None:
+    root, other = tmp_path / "runs", tmp_path / "other"
+    for place in (root, other):
+        place.mkdir()
+        (place / "a.log").write_bytes(place.name.encode())
+    store = LocalStore(str(root))
+    assert store.open("a.log").read() == b"runs"
+    root.rename(tmp_path / "moved")
+    root.symlink_to(other)
+    with pytest.raises(StoreError, match="a link that is not followed"):
+        store.open("a.log")
+
+
 def test_a_directory_swapped_for_a_link_after_the_walk_is_not_followed(tmp_path: Path) -> None:
     plant(tmp_path, "root/run/a.csv", "secret/a.csv")
     store = LocalStore(str(tmp_path / "root"))
