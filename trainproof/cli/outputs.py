@@ -55,8 +55,10 @@ def deliver_reports(outputs: Mapping[str, str], report: Report, fail_on: FailOn)
 def _is_judged(path: Path, report: Report) -> bool:
     """Whether the resolved path is a file of a subject. Reports are decoded only where it may be:
     where it is there already, and below what was audited."""
-    roots = [Path(root).resolve() for root in {one.root for one in report.heads}]
-    if not path.is_file() or not any(path.is_relative_to(root) for root in roots):
+    if not path.is_file():
+        return False
+    roots = {one.root for one in report.heads}
+    if not any(path.is_relative_to(Path(root).resolve()) for root in roots):
         return False
     return any(
         (Path(subject.root) / file.path).resolve() == path

@@ -48,10 +48,12 @@ _TICK = 0.1
 _GRACE = 1.0
 """Seconds between a worker's last word and its exit: killed earlier, it would not say why."""
 _BATCH = 128
+"""Tasks that a worker is given at once, at the most."""
 _REST = 0.01
-"""Seconds in which answers gather, where every worker has more than ``_AHEAD`` tasks before it:
-to be woken for each answer costs more than to hear it."""
+"""Seconds in which answers gather, where every worker is busy: to be woken for each answer costs
+more than to hear it."""
 _AHEAD = 16
+"""Tasks in which a worker is busy for longer than that, at the least."""
 _STARTS = 3
 """How often workers may die before they are ready, in a row, before the audit gives up."""
 
@@ -127,6 +129,11 @@ class _Worker:
         patience = limits.step_seconds if self.ready else limits.startup_seconds
         return bool(self.tasks or not self.ready) and now - self.since > patience
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether it can go on for a while when nobody hears it."""
+        return self.roomy and len(self.tasks) > _AHEAD
+
     def answers(self, data: memoryview) -> Iterator[Answer]:
         """Whole frames in what has arrived. Raises FrameError."""
         self.buffer += data
@@ -187,7 +194,7 @@ class Pool:
             self._hire()
             for key, _ in self.selector.select(_TICK):
                 self._hear(key.data)
-            if all(worker.roomy and len(worker.tasks) > _AHEAD for worker in self.workers):
+            if self.workers and all(one.is_busy for one in self.workers):
                 time.sleep(_REST)
             for worker in [w for w in self.workers if w.stalled(self.limits)]:
                 self._bury(worker, _timed_out(worker, self.limits))
