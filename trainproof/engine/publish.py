@@ -46,10 +46,13 @@ SOURCES = {SubjectKind.RUN: "single_run", SubjectKind.PAIR: "compare"}
 _ORDER = {Level.FAIL: 0, Level.WARN: 1, Level.INFO: 2}
 _QUIET = frozenset(
     {
-        Content.NOT_A_LOG, Content.SAVED_DATA, Content.UNNAMED_NUMBERS, Content.ARCHIVE,
+        Content.NOT_A_LOG,
+        Content.SAVED_DATA,
+        Content.UNNAMED_NUMBERS,
+        Content.ARCHIVE,
         Content.EXCLUDED,
     }
-)  # fmt: skip
+)
 """Contents that are counted and not listed: nobody expected them to be judged."""
 
 
